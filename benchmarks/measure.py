@@ -83,8 +83,14 @@ def job(case: Case, peer: str) -> dict[str, Any]:
 
 
 def _with_file(params: dict[str, Any]) -> dict[str, Any]:
-    made = {name: params[name] for name in ("rows", "people", "keys", "even")}
-    kept = {name: value for name, value in params.items() if name not in ("rows", "people", "even")}
+    made = {
+        name: params[name] for name in ("rows", "people", "keys", "even", "csv") if name in params
+    }
+    kept = {
+        name: value
+        for name, value in params.items()
+        if name not in ("rows", "people", "even", "csv")
+    }
     return {**kept, "file": str(visits.file(**made))}
 
 

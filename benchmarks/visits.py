@@ -15,17 +15,20 @@ MOST = 120  # a few amounts pass the upper bound of the questions, 100
 _ROW_GROUP = 122_880
 
 
-def file(*, rows: int, people: int, keys: int, even: int) -> Path:
-    """A Parquet file, made once: person, shop (``0 .. keys - 1``), amount in whole units.
+def file(*, rows: int, people: int, keys: int, even: int, csv: int = 0) -> Path:
+    """A Parquet or CSV file, made once: person, shop (``0 .. keys - 1``), amount in whole units.
 
     Who made a visit is random; with ``even`` everyone made as many, to different shops.
     """
-    path = CACHE / "data" / f"visits-{rows}-{people}-{keys}-{even}.parquet"
+    path = CACHE / "data" / f"visits-{rows}-{people}-{keys}-{even}.{'csv' if csv else 'parquet'}"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".part")
         table = pl.DataFrame(_columns(rows=rows, people=people, keys=keys, even=bool(even)))
-        table.write_parquet(unfinished, compression="snappy", row_group_size=_ROW_GROUP)
+        if csv:
+            table.write_csv(unfinished)
+        else:
+            table.write_parquet(unfinished, compression="snappy", row_group_size=_ROW_GROUP)
         unfinished.rename(path)
     return path
 

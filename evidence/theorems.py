@@ -1,4 +1,4 @@
-"""``python -m evidence.theorems``: the index of theorems, from the docstrings that state them."""
+"""`python -m evidence.theorems`: the index of theorems, from the comments that state them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import takewhile
 from pathlib import Path
 
 from benchmarks.environments import ROOT
@@ -20,24 +21,35 @@ DOCS = ROOT / "docs"
 PAGE = DOCS / "theory" / "theorems.md"
 PACKAGES = (
     *("core", "boundary", "noise", "accounting", "data", "mechanisms", "query", "ranges"),
-    "intervals",
-    *("ledger", "tables", "local", "models", "audit", "disclosure", "report", "spec", "client"),
+    *("intervals", "marginals"),
+    *(
+        "ledger",
+        "interop",
+        "tables",
+        "local",
+        "models",
+        "audit",
+        "disclosure",
+        "report",
+        "cards",
+        "spec",
+        "client",
+    ),
     *("cli", "server", "studies"),
 )
 """Of ``discreet``, in the order of the page; the last is ``discreet_studies``."""
 STATUSES = ("proved", "cited", "evident", "corrected")
-_PART = re.compile(r"^ *(Theorem|Proof|Source|Needs)s?: ", re.MULTILINE)
+_PART = re.compile(r"^(Theorem|Proof|Source|Needs)s?: ", re.MULTILINE)
 _CORRECTED = re.compile(r"\bcorrect(?:ed|ion)\b|\bAs published\b")
 _CODE = re.compile(r"`(?:\w+\.)*(\w+)(?:\(.*?\))?`")
 _MOST_TESTS = 3
 _ABOUT = (
-    "Every claim that code makes in its docstring: what is claimed, whose it is, where the proof "
-    "is, and which tests hold the code to it. Collected by `python -m evidence.theorems`; nothing "
-    "here is written by hand."
+    "Every claim that the code makes in a comment below a docstring: the statement, its "
+    "conditions, its proof, its source, and the tests that hold the code to it. Collected by "
+    "`python -m evidence.theorems`; nothing here is written by hand."
 )
 _STATUSES = """\
-- *proved*: the proof stands in the docstring, which the name leads to; more of it on the page of
-  theory.
+- *proved*: the proof stands here, and beside the code; more of it on the page of theory.
 - *cited*: proved in the source.
 - *evident*: follows from the definition, or from the statement that it names.
 - *corrected*: what was published does not hold as it stands. Here is what holds, with its proof;
@@ -51,7 +63,7 @@ _MORE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Theorem:
-    """What a docstring claims, and where."""
+    """What the comment below a docstring claims, and where."""
 
     place: Place
     parts: Mapping[str, str]
@@ -86,10 +98,20 @@ def theorems() -> Iterator[Theorem]:
 
 def stated(path: Path) -> Iterator[Theorem]:
     """The theorems of one module."""
+    lines = path.read_text(encoding="utf-8").splitlines()
     for node, of in definitions(usage.tree(path)):
-        parts = _parts(ast.get_docstring(node) or "")
+        summary = (ast.get_docstring(node) or "").partition("\n")[0]
+        parts = {"": summary} | _parts(_comment(node, lines)) if summary else {}
         if "Theorem" in parts:
             yield Theorem(place=Place(module=module_of(path), of=of), parts=parts)
+
+
+def _comment(node: usage.Scope, lines: Sequence[str]) -> str:
+    """The block of comments directly below a docstring."""
+    start = node.body[0].end_lineno or 0
+    start += not lines[start : start + 1] or not lines[start].strip()
+    block = takewhile(lambda line: line.lstrip().startswith("#"), lines[start:])
+    return "\n".join(line.strip().removeprefix("#").removeprefix(" ") for line in block)
 
 
 def index() -> str:
@@ -116,8 +138,13 @@ def _counts(found: Sequence[Theorem]) -> list[str]:
 
 def _entry(one: Theorem) -> Iterator[str]:
     """The statement, then whose it is, its proof and its tests."""
-    yield f"- **{_link(one)}**, *{one.status}*: {_prose(one.parts['Theorem'])}"
+    anchor = f'<a id="{one.place.package}.{one.name}"></a>'
+    yield f"- {anchor}**`{one.name}`**, *{one.status}*: {_prose(one.parts['Theorem'])}"
     yield ""
+    for part in ("Needs", "Proof"):
+        if part in one.parts:
+            yield f"    {part}: {_prose(one.parts[part])}"
+            yield ""
     told = [f"Source: {_prose(one.parts['Source'])}"] if "Source" in one.parts else []
     if pages := _theory(one):
         told.append(f"Theory: {', '.join(pages)}")
@@ -126,15 +153,6 @@ def _entry(one: Theorem) -> Iterator[str]:
     told.append(f"Tests: {_tests(one)}")
     yield f"    {' · '.join(told)}"
     yield ""
-
-
-def _link(one: Theorem) -> str:
-    """Into the reference, where the docstring stands with its proof; private names have none."""
-    private = any(part.startswith("_") for part in one.place.of.split("."))
-    inner = (
-        one.place.module if private or not one.place.of else f"{one.place.module}.{one.place.of}"
-    )
-    return f"[`{one.name}`](../reference/{one.place.package}.md#{inner})"
 
 
 def _tests(one: Theorem) -> str:
@@ -165,11 +183,9 @@ def _pages() -> tuple[tuple[str, frozenset[str]], ...]:
 
 
 def _prose(text: str) -> str:
-    """Double marks of code become single ones; what is no code keeps no meaning in Markdown."""
-    pieces = re.split(r"(``.+?``|`[^`]+`)", text)
-    return "".join(
-        f"`{piece.strip('`')}`" if piece.startswith("`") else _plain(piece) for piece in pieces
-    )
+    """What is no code keeps no meaning in Markdown."""
+    pieces = re.split(r"(`[^`]+`)", text)
+    return "".join(piece if piece.startswith("`") else _plain(piece) for piece in pieces)
 
 
 def _plain(text: str) -> str:
@@ -177,10 +193,10 @@ def _plain(text: str) -> str:
 
 
 def _parts(text: str) -> dict[str, str]:
-    """The paragraphs with a name, and under none the summary."""
+    """The paragraphs of a comment by their names."""
     found = list(_PART.finditer(text))
     ends = [*(one.start() for one in found[1:]), len(text)][: len(found)]
-    made = {"": text.partition("\n")[0]}
+    made: dict[str, str] = {}
     for one, end in zip(found, ends, strict=True):
         paragraph = text[one.end() : end].split("\n\n", maxsplit=1)[0]
         made.setdefault(one[1], " ".join(paragraph.split()))

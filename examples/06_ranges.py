@@ -19,7 +19,7 @@ print(release, "\n")
 
 # %% Any range, with its error.
 for first, last in [("2023-03-01", "2023-05-31"), ("2023-07-14", "2023-07-14")]:
-    low, high = release.interval(first, last)
+    low, high = release.answer_interval(first, last)
     truth = visits[np.arange(days.size)[days.first(first) : days.last(last) + 1]].sum()
     print(f"{first} .. {last}: {release.answer(first, last):,.0f} ({low:,.0f} .. {high:,.0f})")
     print(f"   (in truth {truth:,}: only an example may say so)")

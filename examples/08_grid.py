@@ -23,7 +23,7 @@ print(release, "\n")
 
 # %% Any rectangle, with its error.
 spring, south = ("2023-03-01", "2023-05-31"), ("region 31", "region 50")
-low, high = release.interval(spring, south)
+low, high = release.answer_interval(spring, south)
 print(f"spring in the south: {release.answer(spring, south):,.0f} ({low:,.0f} .. {high:,.0f})")
 print(f"   (in truth {visits[59:151, 30:].sum():,}: only an example may say so)")
 totals = release.marginal(1)

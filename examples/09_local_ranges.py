@@ -33,7 +33,7 @@ print(both, "\n")
 # %% Any range, with its error.
 release = both.estimate()
 for first, last in [(0, 59), (60, 239), (240, None)]:
-    low, high = release.interval(first, last)
+    low, high = release.answer_interval(first, last)
     truth = np.count_nonzero((used >= first) & (used <= (1023 if last is None else last)))
     name = f"{first} .. {'' if last is None else last}"
     print(f"{name}: {release.answer(first, last):,.0f} ({low:,.0f} .. {high:,.0f})")

@@ -5,8 +5,7 @@ import numpy as np
 
 from discreet import NeighboringRelation
 from discreet.models import OutputPerturbationLogisticRegression
-from discreet.models.dp_sgd import PowerSchedule, analyze_schedule
-from discreet.models.dp_sgd.convergence import ConvergenceProblem
+from discreet.models.dp_sgd import ConvergenceProblem, PowerSchedule, analyze_schedule
 from discreet_studies.private_inference.trajectory_cost import costs
 
 # %% Constants from public knowledge: ten features, rows of length 1, a guess of the rest.

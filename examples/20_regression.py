@@ -26,7 +26,6 @@ model = PrivateLinearRegression(
     bounds=[(15, 100), (0, 30), (0, 100)],
     target_bounds=(0, 20_000),
     scaling="private",
-    mapping="weighted",  # slopes that can be read; the default "ball" predicts a little better
     account=account,
     label="wages",
 ).fit(X, wage)

@@ -15,8 +15,7 @@ import polars as pl
 
 import discreet
 from discreet import query
-from discreet.accounting.individual_filter import limit_rho
-from discreet.models.pate import ConfidentGNMax, assign_weighting, plan_labels
+from discreet.models.pate import ConfidentGNMax, assign_weighting, plan_labels, vote_weights
 
 people = {"strict": 34, "usual": 43, "open": 23}  # per cent of the patients
 epsilons = {"strict": 1, "usual": 2, "open": 3}  # epsilon, at delta = 1e-6
@@ -28,7 +27,7 @@ def labels(
     limits: dict[str, discreet.Guarantee], people: dict[str, int] = people
 ) -> tuple[int, dict[str, float]]:
     """Labels that everybody's budget pays for, and the weight of a record of each level."""
-    roots = {level: float(limit_rho(limits[level])) ** 0.5 for level in people}
+    roots = vote_weights({level: limits[level] for level in people})
     teachers = assign_weighting(250, people=people, sensitivities=roots)
     plan = plan_labels(teachers, rule, limits, classes=10, answered_share=0.58)
     return plan.answers, {level: share / 1000 for level, share in teachers.shares.items()}

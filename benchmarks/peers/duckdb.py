@@ -12,7 +12,7 @@ _CUT = "least(greatest(amount, 0), 100)"
 def table(*, file: str, limit: int, keys: int, epsilon: float = 0.0) -> Callable[[], None]:
     """At most so many rows of a person (0: all), then count, sum and mean of each shop."""
     del keys, epsilon  # all shops, no noise
-    kept = f"read_parquet('{file}')"
+    kept = f"{'read_csv' if file.endswith('.csv') else 'read_parquet'}('{file}')"
     if limit:
         place = "row_number() OVER (PARTITION BY person) AS place"
         kept = f"(SELECT *, {place} FROM {kept}) WHERE place <= {limit}"

@@ -115,7 +115,12 @@ def regression_file(*, file: str, n: int, d: int, epsilon: float) -> Callable[[]
     del n  # under add/remove nobody tells
     names = [f"x{i}" for i in range(d)]
     model = PrivateLinearRegression(
-        epsilon=epsilon, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1)
+        epsilon=epsilon,
+        delta=1e-6,
+        bounds=(-1, 1),
+        target_bounds=(-1, 1),
+        scaling="bounds",
+        mapping="ball",
     )
     return lambda: drop(model.fit_source(file, features=names, target="y"))
 

@@ -61,7 +61,7 @@ def gaussian_int(*, n: int, sigma: float) -> Callable[[], None]:
 
 def laplace_float(*, n: int, scale: float) -> Callable[[], None]:
     """Laplace noise on floats, released as multiples of a public grid."""
-    mechanism = discreet.laplace(sensitivity=1.0, epsilon=1 / scale)
+    mechanism = discreet.laplace(sensitivity=1, epsilon=1 / scale, domain="reals")
     data = np.zeros(n)
     return lambda: drop(mechanism.release(data))
 
@@ -196,7 +196,7 @@ def range_answers(*, cells: int, epsilon: float, ranges: int) -> Callable[[], No
 def range_errors(*, cells: int, epsilon: float, ranges: int) -> Callable[[], None]:
     """Exact standard deviations for arrays of ends."""
     released, (first, last) = _released(cells, epsilon), ends(cells, ranges)
-    return lambda: drop(released.std(first, last))
+    return lambda: drop(released.answer_std(first, last))
 
 
 def range_error(

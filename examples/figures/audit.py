@@ -4,7 +4,8 @@ from pathlib import Path
 
 from discreet.audit import run_audit
 from discreet.audit.cases.broken import cases
-from discreet.report.drawing.panel import BarPanel, save
+from discreet.report.drawing.figure import save
+from discreet.report.drawing.panel import BarPanel
 
 NAMES = [
     "scale 10% too small",

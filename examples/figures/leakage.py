@@ -6,7 +6,7 @@ import numpy as np
 
 from discreet import seeded_rng
 from discreet.audit import series
-from discreet.report.drawing.panel import save
+from discreet.report.drawing.figure import save
 from discreet.report.leakage_report import SeriesPage, errors, over_time
 
 people, weeks = 40, 10

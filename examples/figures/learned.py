@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from discreet import blackbox
+from discreet.report.drawing.figure import save
 from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
-from discreet.report.drawing.panel import LinePanel, save
+from discreet.report.drawing.panel import LinePanel
 from discreet_studies.public_data import births
 
 born = births(730)  # two years: one to fit the forecast, one of public examples

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from discreet.report.drawing.panel import BarPanel, save
+from discreet.report.drawing.figure import save
+from discreet.report.drawing.panel import BarPanel
 from discreet_studies.noise_mechanisms.median_errors import median_errors
 
 rows = [row for row in median_errors(rows=501, trials=20) if row.shape == "exponential"]

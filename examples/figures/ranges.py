@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet import plan_ranges, ranges, seeded_rng
-from discreet.report.drawing.panel import BarPanel, stacked
+from discreet.report.drawing.figure import stacked
+from discreet.report.drawing.panel import BarPanel
 from discreet.report.range_section import against_length
 from discreet_studies.public_data import births
 
@@ -16,7 +17,7 @@ release = plan.best.release(born, rng=seeded_rng(1))
 
 firsts = np.arange("1969-01", "1970-01", dtype="datetime64[M]").astype("datetime64[D]")
 lasts = np.append(firsts[1:], np.datetime64("1970-01-01")) - 1
-ends = [release.interval(first, last) for first, last in zip(firsts, lasts, strict=True)]
+ends = [release.answer_interval(first, last) for first, last in zip(firsts, lasts, strict=True)]
 months = BarPanel(
     labels=[str(first)[:7] for first in firsts],
     values=(release.answer_many(firsts, lasts) / 1000).tolist(),

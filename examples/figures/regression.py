@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from discreet.models.regression import choose_method
+from discreet.report.drawing.figure import save
 from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
-from discreet.report.drawing.panel import LinePanel, save
+from discreet.report.drawing.panel import LinePanel
 
 rows = [100, 300, 1_000, 3_000, 10_000, 30_000]
 found = [choose_method(expected_rows=n, features=5, epsilon=1, delta=1e-6) for n in rows]

@@ -1,7 +1,6 @@
 """How many steps a private run should have: distance falls, noise grows."""
 
-from discreet.models.dp_sgd import PowerSchedule, analyze_schedule
-from discreet.models.dp_sgd.convergence import ConvergenceProblem
+from discreet.models.dp_sgd import ConvergenceProblem, PowerSchedule, analyze_schedule
 from discreet_studies.private_inference.schedule_figure import save_schedule
 
 facts = ConvergenceProblem(dimension=10, smoothness=0.25, variance=0.2, distance=5)

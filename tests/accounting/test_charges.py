@@ -354,7 +354,7 @@ def test_levels_refuse_what_is_not_theirs():
     assert menu.names == tuple(menu) == ("a", "b")
     assert len(menu) == 2
     assert 0 + menu == menu
-    assert repr(menu) == "PersonalizedGuarantee(a: Pure(2), b: Pure(1))"
+    assert repr(menu) == "PersonalizedGuarantee(a: epsilon 2, b: epsilon 1)"
     assert (2 * menu)["b"].epsilon() == 2
     assert (menu * 0).epsilons() == {"a": 0, "b": 0}
     for wrong in (1, "x", False):
@@ -405,18 +405,19 @@ def test_events_are_named_for_people():
     assert describe(NOTHING) == "nothing"
     assert (
         describe(ComposedEvent(((PureEvent(F(1)), 2), (GdpEvent(F(1, 2)), 1))))
-        == "2 x Pure(1) + Gdp(0.5)"
+        == "2 x epsilon 1 + mu 0.5"
     )
     four = tuple((PureEvent(F(i)), 2) for i in range(1, 5))
     assert describe(ComposedEvent(four)) == "8 events of 4 kinds"
     assert describe(ComposedEvent(four[:3])).count("+") == 2
-    assert describe(EitherEvent((PureEvent(F(1)), GdpEvent(F(2))))) == "Pure(1) or Gdp(2)"
-    assert describe(SampledEvent(F(1, 2), PureEvent(F(1)))) == "sample(0.5, Pure(1))"
+    assert describe(EitherEvent((PureEvent(F(1)), GdpEvent(F(2))))) == "epsilon 1 or mu 2"
+    assert describe(SampledEvent(F(1, 2), PureEvent(F(1)))) == "sample(0.5, epsilon 1)"
     assert (
-        describe(SampledWithoutReplacementEvent(1, 3, PureEvent(F(1)))) == "sample(1 of 3, Pure(1))"
+        describe(SampledWithoutReplacementEvent(1, 3, PureEvent(F(1))))
+        == "sample(1 of 3, epsilon 1)"
     )
-    assert describe(GroupEvent(2, PureEvent(F(1)))) == "group(2, Pure(1))"
-    assert describe(ShuffledEvent(F(1), 9)) == "shuffle(9 reports, Pure(1))"
+    assert describe(GroupEvent(2, PureEvent(F(1)))) == "group(2, epsilon 1)"
+    assert describe(ShuffledEvent(F(1), 9)) == "shuffle(9 reports, epsilon 1)"
 
 
 def test_margin_of_a_gaussian_target():

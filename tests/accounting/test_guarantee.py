@@ -193,8 +193,8 @@ def test_json_round_trip():
 
 
 def test_it_prints_and_explains():
-    assert repr(pure_dp(0.1) * 10) == "Guarantee(10 x Pure(0.1))"
-    assert repr(gdp(1, relation=REPLACE)) == "Guarantee(Gdp(1), NeighboringRelation.REPLACE_ONE)"
+    assert repr(pure_dp(0.1) * 10) == "Guarantee(10 x epsilon 0.1)"
+    assert repr(gdp(1, relation=REPLACE)) == "Guarantee(mu 1, NeighboringRelation.REPLACE_ONE)"
     text = (pure_dp(0.1) * 100).explain(delta=1e-6)
     assert "by privacy-loss distributions" in text
     assert "by basic composition it would be 10" in text

@@ -161,7 +161,7 @@ def test_a_filter_goes_on_from_what_was_spent():
         (lambda: IndividualFilter([[1.0]]), "flat"),
         (lambda: IndividualFilter([1e9]), "at most"),
         (lambda: IndividualFilter([1.0]).admit([0.1, 0.1]), "per person"),
-        (lambda: IndividualFilter([1.0]).admit([-0.1]), "negative"),
+        (lambda: IndividualFilter([1.0]).admit(-0.1), "negative"),
         (lambda: limit_rho(pure_dp(1)), "positive delta"),
         (lambda: IndividualFilter.of_levels(np.array([0, 2]), (zcdp(1), zcdp(1))), "0..1"),
         (lambda: IndividualFilter.of_levels(np.array([0.5]), (zcdp(1),)), "whole number"),

@@ -323,7 +323,10 @@ RHO = [
     (DiscreteGaussianEvent(F(4), F(4), 1), 1 / 2),
     (PureEvent(F(1, 2)), 0.5 * math.tanh(0.25)),
     (LaplaceEvent(F(2)), 0.5 + math.expm1(-0.5)),
-    (DiscreteLaplaceEvent(F(2), 3), 1.5 * math.tanh(0.75)),
+    (
+        DiscreteLaplaceEvent(F(2), 3),  # the mean of its loss
+        0.5 * (3 - 2 * math.exp(-0.5) * (1 - math.exp(-1.5)) / (1 - math.exp(-1))),
+    ),
     (BoundedRangeEvent(F(1, 2)), 1 / 32),
     (EitherEvent((GdpEvent(F(1, 2)), ZcdpEvent(F(1, 4)))), 1 / 4),
     (

@@ -122,7 +122,9 @@ def test_stored_and_shown(parts):
     g = shuffled(Fraction(3, 2), 1000, parts)
     assert Guarantee.from_json(g.to_json()) == g
     assert events.from_json(events.to_json((g * 3).event)) == (g * 3).event
-    assert repr(g) == "Guarantee(shuffle(1000 reports, Pure(1.5)), NeighboringRelation.REPLACE_ONE)"
+    assert (
+        repr(g) == "Guarantee(shuffle(1000 reports, epsilon 1.5), NeighboringRelation.REPLACE_ONE)"
+    )
     text = (g + pure_dp(0.1, relation=REPLACE)).explain(delta=1e-6)
     assert ("Balle" if parts else "Feldman, McMillan, Talwar 2021") in text
 

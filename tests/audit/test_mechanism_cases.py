@@ -93,7 +93,7 @@ MUTANTS = {
     "laplace, large scale": laplace(sensitivity=10**6, epsilon=WEAKER, domain="integers"),
     "laplace, reals": laplace(sensitivity=1, epsilon=WEAKER, domain="reals"),
     "laplace, tiny reals": laplace(sensitivity=1e-9, epsilon=WEAKER, domain="reals"),
-    "laplace, either lattice": laplace(sensitivity=1, epsilon=WEAKER),
+    "laplace, no domain given": laplace(sensitivity=1, epsilon=WEAKER),
     "laplace, vector": laplace(sensitivity=2, epsilon=WEAKER),
     "gaussian, GDP": gaussian(sensitivity=1, mu=WEAKER, domain="integers"),
     "gaussian, reals": gaussian(sensitivity=1, mu=WEAKER, domain="reals"),

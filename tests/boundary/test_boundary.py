@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.boundary.owners import NOBODY, number_owners, owner_key
-from discreet.boundary.rows import choose_rows, matrix
+from discreet.boundary.rows import cells, choose_rows, matrix
 from discreet.boundary.sums import exact_dot, exact_sum, prefix_sums
 from discreet.boundary.values import as_double, as_number, as_whole, doubles, steps
 
@@ -105,6 +105,26 @@ def test_series_of_all_libraries_are_read_alike(frame: object) -> None:
         series = frame(given)  # type: ignore[operator]
         for found, value in zip(doubles(series), given, strict=True):
             assert _same(found, as_double(value))
+
+
+WHOLE = [
+    lambda rows: pl.Series(rows, dtype=pl.Int64),
+    lambda rows: pa.array(rows, pa.int64()),
+    lambda rows: pa.chunked_array([rows], pa.int64()),
+    lambda rows: pd.Series(rows, dtype="Int64"),
+    lambda rows: pd.array(rows, dtype="Int64"),
+    lambda rows: pd.Series(rows, dtype="int64[pyarrow]"),
+]
+
+
+@pytest.mark.parametrize("hold", WHOLE)
+def test_a_missing_integer_does_not_round_the_others(hold) -> None:
+    """NumPy has no missing integer: what a series becomes there would be doubles of all."""
+    given = {"exponent": 0, "lower": 0, "upper": 2**60, "misfit": -1}
+    large = [2**53 + 1, 2**60 - 1]
+    assert steps(hold(large), **given).tolist() == large
+    assert steps(hold([*large, None]), **given).tolist() == [*large, -1]
+    assert cells(hold([*large, None]), shape=(3,), lower=0, upper=2**60).tolist() == [*large, 0]
 
 
 def test_owners_are_told_apart_one_by_one() -> None:

@@ -209,7 +209,7 @@ def test_a_file_of_ranges_alone(file):
         csv.DictReader(io.StringIO((file.parent / "out" / "visits.release.csv").read_text()))
     )
     assert len(rows) == 60
-    found = {row["group"]: float(row["value"]) for row in rows}
+    found = {row["cell"]: float(row["value"]) for row in rows}
     assert found["2024-02-29"] == pytest.approx(
         sum(day(i) == "2024-02-29" for i in range(MANY)), abs=0.01
     )
@@ -268,7 +268,7 @@ def test_two_columns_make_a_grid_with_a_heat_map(file):
     assert "rgb(0,0,0)" in drawn[2]
     assert "all; all" in page
     rows = list(csv.DictReader(io.StringIO((file.parent / "visits.release.csv").read_text())))
-    cells = {row["group"]: float(row["value"]) for row in rows if row["statistic"] == "Day by age"}
+    cells = {row["cell"]: float(row["value"]) for row in rows if row["statistic"] == "Day by age"}
     assert len(cells) == 1560
     assert sum(cells.values()) == pytest.approx(MANY)
     first = sum(day(i) == "2024-01-03" and i % 26 - 5 == -3 for i in range(MANY))

@@ -258,7 +258,7 @@ def test_a_release_writes_three_files_and_charges_once(file):
         again = discreet.Release.from_json(json.dumps(one))
         assert [row["value"] for row in again.rows()] == [row["value"] for row in one["rows"]]
     lines = (folder / "survey.release.csv").read_text().splitlines()
-    assert lines[0] == "statistic,group,value,std,low,high"
+    assert lines[0] == "statistic,sex,age,since,value,std,low,high"
     assert len(lines) == 1 + 1 + 2 + 3 + 2
     page = (folder / "survey.html").read_text()
     assert page.count("<svg") == 4
@@ -294,6 +294,20 @@ def test_what_was_paid_is_not_lost_with_the_disk(file):
     assert len((file.parent / "survey.release.csv").read_text().splitlines()) == 9
     account = discreet.Ledger(f"sqlite:///{file.parent}/budget.db").account("survey")
     assert [entry.kind for entry in account.history] == ["open", "reserve", "settle"]
+
+
+@pytest.mark.usefixtures("people")
+def test_what_was_paid_is_not_lost_with_a_page(file, monkeypatch):
+    """Results are written before cards and pages are made of them."""
+
+    def fail(*_, **__):
+        raise RuntimeError
+
+    monkeypatch.setattr("discreet.report.release_report.report_card", fail)
+    assert isinstance(run("release", file).exception, RuntimeError)
+    content = json.loads((file.parent / "survey.json").read_text())
+    assert discreet.Release.from_json(json.dumps(content["releases"][0])).title == "People"
+    assert len((file.parent / "survey.release.csv").read_text().splitlines()) == 9
 
 
 @pytest.mark.usefixtures("people")
@@ -377,7 +391,7 @@ def test_a_currency_that_cannot_pay_is_said(file):
     file.write_text(FILE.replace("epsilon = 2, delta = 1e-6", "epsilon = 2"))
     done = run("plan", file)
     assert done.exit_code == 2
-    assert "has no pure epsilon" in done.output
+    assert "this release has none" in done.output
 
 
 @pytest.mark.usefixtures("people")

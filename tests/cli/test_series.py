@@ -259,3 +259,30 @@ def test_the_figure_in_the_documentation_is_what_comes_out():
     habits = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
     made = savings_picture(savings(habits)).svg()
     assert POINTS.findall(kept.read_text(encoding="utf-8")) == POINTS.findall(made)
+
+
+STRANGE_LINES = [
+    "x,1,2,3,4,5,6,7,a", "x,1,2", "x,1,2,3,4,5,6,7,8,9,9", "x,,,,,,,,", "x,inf,1,1,1,1,1,1,1e999",
+    'x,"1,1,1,1,1,1,1,1', "x,nan,NA,null,None,.,1,1,1", "Secret7,1,1,1,1,1,1,1,1", "\0", "x" * 5000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", STRANGE_LINES, ids=range(len(STRANGE_LINES)))
+def test_no_line_of_a_panel_makes_a_private_fit_fail(tmp_path, line):
+    alike = series.ExchangeableVAR(habits=(0.7,), variance=1.0, correlation=0.1)
+    panel = alike.simulate(people=600, times=8, rng=seeded_rng(2)).round(3)
+    lines = wide(panel, [f"Secret{i}" for i in range(600)]).splitlines()
+    lines.insert(300, line)
+    ask = ("--bounds", -6, 6, "--noise", 0.05, "--epsilon", 200, "--spread", 2)
+    result = run(tmp_path, "\n".join(lines) + "\n", *ask)
+    assert result.exit_code == 0, result.output
+    assert "Secret" not in result.output
+
+
+def test_a_private_fit_refuses_panels_whose_times_are_in_the_lines(tmp_path):
+    content = "who,when,what\na,1,2\na,2,3\nb,1,2\nb,2,3\n"
+    ask = ("--bounds", -6, 6, "--noise", 0.05, "--epsilon", 6)
+    columns = ("--person", "who", "--time", "when", "--value", "what")
+    result = run(tmp_path, content, *ask, *columns)
+    assert result.exit_code == 2
+    assert "one line for each person" in result.output

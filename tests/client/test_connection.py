@@ -131,12 +131,11 @@ def test_what_is_refused_here_is_not_sent(people, script):
         "suggest_bounds",
         "suggest_contribution_limits",
         "large_domain_quantiles",
-        "_run",
+        "with_personal_budgets",
     ],
 )
-def test_what_needs_the_data_is_refused(people, verb):
-    with pytest.raises(Unsupported, match=verb):
-        getattr(people, verb)("age")
+def test_what_needs_the_data_is_not_there(people, verb):
+    assert not hasattr(people, verb)
 
 
 def test_a_request_is_repeated_under_one_id(people, script):

@@ -22,6 +22,9 @@ ASKED = [
     ("mean", (col("pay") / 4,), {"by": "place"}),
     ("variance", ("age",), {}),
     ("covariance", ("age", "pay"), {}),
+    ("correlation", ("age", "pay"), {}),
+    ("compare", ("pay",), {"by": "place", "to": "north"}),
+    ("count_distinct", ("place",), {"at_least": 5}),
     ("median", ("age",), {}),
     ("quantiles", ("age", [0.25, 0.75]), {"method": "tree"}),
     ("histogram", ("age",), {"edges": [18, 65]}),
@@ -95,7 +98,7 @@ def test_several_questions_share_a_budget(people, local):
 def test_ranges_and_rectangles(people):
     found = people.ranges("age", epsilon=1, max_rows_per_unit=1)
     assert isinstance(found, ChargedRangeRelease)
-    assert found.interval(20, 30)[0] <= found.interval(20, 30)[1]
+    assert found.answer_interval(20, 30)[0] <= found.answer_interval(20, 30)[1]
     grid = people.ranges(["age", "place"], bins={"age": 4}, epsilon=1)
     assert isinstance(grid, ChargedGridRelease)
     assert grid.receipt.account == "people/ada"

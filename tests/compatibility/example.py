@@ -26,11 +26,14 @@ FIXTURES = Path(__file__).parent / "fixtures"
 PLACES = ("north", "south", "east")
 HEADER = ("who", "age", "place", "pay", "day", "well", "town", "level")
 COLUMNS: Mapping[str, ColumnSpec] = {
-    "age": discreet.integer(lower=0, upper=120),
-    "place": discreet.category(PLACES, include_other=False),
-    "pay": discreet.real(lower=0, upper=1024, granularity=0.25),
-    "day": discreet.date(lower=dt.date(2026, 1, 1), upper=dt.date(2026, 1, 31)),
-    "well": discreet.boolean(),
+    # What missing meant in version 0.1 where nothing was said: the lower bound, the first category.
+    "age": discreet.integer(lower=0, upper=120, missing=0),
+    "place": discreet.category(PLACES, include_other=False, missing=PLACES[0]),
+    "pay": discreet.real(lower=0, upper=1024, granularity=0.25, missing=0),
+    "day": discreet.date(
+        lower=dt.date(2026, 1, 1), upper=dt.date(2026, 1, 31), missing=dt.date(2026, 1, 1)
+    ),
+    "well": discreet.boolean(missing=False),
     "town": discreet.text(),
     "level": discreet.category(["strict", "open"]),
 }

@@ -30,7 +30,7 @@ from discreet.models.pate.classifier import publish_labels
 from discreet.models.pate.label_plan import plan_labels
 from discreet.models.pate.teacher_assignment import assign_weighting
 from discreet.models.regression import PrivateLinearRegression
-from discreet.query._release_plan import plan_release
+from discreet.query._release_plan import ReleasePlan, plan_release
 from discreet.query.budget import budget
 from discreet.query.builders import Query
 from discreet.ranges.grid.table_query import plan_grid_query, rectangles
@@ -38,7 +38,7 @@ from discreet.ranges.quantile_search import plan_quantile_search, quantile_searc
 from discreet.ranges.stream.file import StreamFile
 from discreet.ranges.table_query import plan_query as planned_ranges
 from discreet.ranges.table_query import ranges
-from discreet.tables._execute import ReleaseBatch, execute_batch
+from discreet.tables._execute import execute
 from discreet.tables._large_domain_quantiles import release_large_domain_quantiles
 from discreet.tables.discover_keys import release_keys
 from discreet.tables.release import Release
@@ -132,7 +132,7 @@ def of_tables(path: Path) -> dict[str, Any]:
     for number, (name, (query, amount, setting)) in enumerate(ASKED.items()):
         table = free(path, setting)
         planned = plan_release([query], setting=table.spec, budget=budget(**amount))
-        (release,) = table._run(planned, label=None, rng=seeded_rng(number))
+        (release,) = execute(table, planned, rng=seeded_rng(number))[0]
         found[f"table: {name}"] = told(release)
     table = free(path)
     three = plan_release(
@@ -141,7 +141,7 @@ def of_tables(path: Path) -> dict[str, Any]:
         budget=budget(epsilon=2),
         weights=[1, 2, 1],
     )
-    made = table._run(three, label=None, rng=seeded_rng(50))
+    made = execute(table, three, rng=seeded_rng(50))[0]
     found["table: three together"] = [told(one) for one in made]
     found["table: folded"] = plain(made[0].merge_small_groups(below=80).rows(0.9))
     chosen = partition_selection(groups=2, epsilon=2, delta=1e-3, method="laplace")
@@ -163,7 +163,7 @@ def of_tables(path: Path) -> dict[str, Any]:
     found["table: suggested limits"] = plain(
         [
             (one.limit, one.lost, one.noise, one.error)
-            for some in (limits.rows, limits.groups)
+            for some in (limits.row_choices, limits.group_choices)
             for one in some
         ]
     )
@@ -175,15 +175,15 @@ def of_cells(table: Table) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, amount in (("pure", budget(epsilon=1)), ("concentrated", budget(rho=0.5))):
         planned = planned_ranges(ranges("age"), setting=table.spec, budget=amount)
-        work = ReleaseBatch(ranges=(planned,))
-        (made,) = execute_batch(table, work, label=None, rng=seeded_rng(60))[1]
+        work = ReleasePlan(ranges=(planned,))
+        (made,) = execute(table, work, rng=seeded_rng(60))[1]
         found[f"ranges: {name}"] = plain(
             {
                 "measured": made.measured,
                 "guarantee": made.guarantee.to_json(),
                 "rows": made.contribution.rows,
                 "errors": [one.mean for one in planned.ranked.candidates],
-                "answers": rounded([made.answer(18, 64), made.interval(18, 64)]),
+                "answers": rounded([made.answer(18, 64), made.answer_interval(18, 64)]),
             }
         )
     grid = plan_grid_query(
@@ -191,7 +191,7 @@ def of_cells(table: Table) -> dict[str, Any]:
         setting=table.spec,
         budget=budget(epsilon=1),
     )
-    (boxes,) = execute_batch(table, ReleaseBatch(ranges=(grid,)), label=None, rng=seeded_rng(61))[1]
+    (boxes,) = execute(table, ReleasePlan(ranges=(grid,)), rng=seeded_rng(61))[1]
     found["grid"] = plain(
         {
             "measured": boxes.measured,
@@ -229,14 +229,18 @@ def of_mechanisms() -> dict[str, Any]:
     laplace = discreet.laplace(sensitivity=1, epsilon=0.5)
     made: dict[str, Any] = {
         "laplace": laplace.release(np.arange(8), rng=bits(1)),
-        "laplace on reals": laplace.release(np.arange(4) / 3, rng=bits(2)),
+        "laplace on reals": discreet.laplace(sensitivity=1, epsilon=0.5, domain="reals").release(
+            np.arange(4) / 3, rng=bits(2)
+        ),
         "laplace with delta": discreet.laplace(sensitivity=2, epsilon=1, delta=1e-6).release(
             5, rng=bits(3)
         ),
         "gaussian": discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6).release(
             np.arange(6), rng=bits(4)
         ),
-        "gaussian on reals": discreet.gaussian(sensitivity=1, rho=0.1).release(2.5, rng=bits(5)),
+        "gaussian on reals": discreet.gaussian(sensitivity=1, rho=0.1, domain="reals").release(
+            2.5, rng=bits(5)
+        ),
         "gaussian of mu": discreet.gaussian(sensitivity=3, mu=0.5).release(7, rng=bits(6)),
         "truncated": discreet.truncated_laplace(sensitivity=1, epsilon=1, delta=1e-4).release(
             11, rng=bits(7)
@@ -393,7 +397,12 @@ def of_models() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for method in ("psd", "adassp"):
         line = PrivateLinearRegression(
-            method=method, target_bounds=(-1, 1), rng=seeded_rng(110), **usual
+            method=method,
+            target_bounds=(-1, 1),
+            scaling="bounds",
+            mapping="ball",
+            rng=seeded_rng(110),
+            **usual,
         ).fit(x, y)
         found[f"linear regression: {method}"] = (line.coef_, line.intercept_)
         found[f"linear regression: {method}, cost"] = line.guarantee_.to_json()

@@ -31,7 +31,17 @@ def test_written(name: str, tmp_path: Path) -> None:
     expected = EXPECTED[name]
     assert found.keys() == expected.keys()
     for part in found:
-        assert found[part] == expected[part], part
+        if name == "guarantees" and part in written.EVENTS:
+            assert_numbers_agree(found[part], expected[part])
+        else:
+            assert found[part] == expected[part], part
+
+
+def assert_numbers_agree(found: list[Any], expected: list[Any]) -> None:
+    """Numbers from Fourier transforms and SciPy differ in their last digits between processors."""
+    assert found[0] == expected[0]
+    numbers = [[float.fromhex(one) for one in held[1]] for held in (found, expected)]
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-12, abs=0)
 
 
 def test_accounts_go_on(tmp_path: Path) -> None:

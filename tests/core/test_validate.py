@@ -191,12 +191,6 @@ def test_a_list_is_none_of_one_number_or_text():
             check.as_tuple("levels", wrong)
 
 
-def test_a_misspelled_argument_is_named():
-    check.check_names(["delta"], ("epsilon", "delta"))
-    with pytest.raises(InvalidArgument, match="no argument 'eps'; there are epsilon, delta"):
-        check.check_names(["delta", "eps"], ("epsilon", "delta"))
-
-
 def test_a_map_is_no_list():
     assert check.as_mapping("columns", {"a": 1}) == {"a": 1}
     with pytest.raises(InvalidArgument, match="columns must be a dict, got list"):

@@ -34,7 +34,7 @@ def encode(value, column):
     if isinstance(column, DateColumn):
         return encode_date(value, column)
     if isinstance(value, str):
-        value = parse(value.strip(" "), boolean=isinstance(column, BooleanColumn))
+        value = parse(value.strip(" \t"), boolean=isinstance(column, BooleanColumn))
     if value is None:
         return column.missing
     if isinstance(column, BooleanColumn):
@@ -54,12 +54,13 @@ def parse(text, *, boolean):
     if boolean:
         words = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1}
         words |= {"false": 0, "f": 0, "no": 0, "n": 0, "0": 0}
-        return words.get(text.lower())
-    if re.fullmatch("-?[0-9]{1,38}", text):
+        if text.lower() in words:
+            return words[text.lower()]
+    if re.fullmatch("[+-]?[0-9]{1,38}", text):
         return int(text)
-    if text.lower() in ("inf", "infinity", "-inf", "-infinity"):
+    if re.fullmatch("[+-]?(inf|infinity)", text.lower()):
         return float(text)
-    if not re.fullmatch(r"[-0-9.eE+]+", text) or text[0] == "+" or re.search("[eE].{5,}", text):
+    if not re.fullmatch(r"[-0-9.eE+]+", text) or re.search("[eE].{5,}", text):
         return None
     if re.search(r"[eE][+-]?[0-9]{4,}", text):
         return None
@@ -74,9 +75,9 @@ def encode_category(value, column):
         return column.missing
     if isinstance(column.categories[0], int):
         if isinstance(value, str):
-            if value.strip(" ") == "":
+            if value.strip(" \t") == "":
                 return column.missing
-            value = parse(value.strip(" "), boolean=False)
+            value = parse(value.strip(" \t"), boolean=False)
         if value is None or value in (math.inf, -math.inf) or value != int(value):
             return column.unknown
         value = int(value)
@@ -85,7 +86,7 @@ def encode_category(value, column):
 
 def encode_date(value, column):
     if isinstance(value, str):
-        value = value.strip(" ").removesuffix("Z")
+        value = value.strip(" \t").removesuffix("Z")
         try:
             if len(value) == 10:
                 value = dt.datetime.strptime(value, "%Y-%m-%d")  # noqa: DTZ007
@@ -169,6 +170,9 @@ def collect(plan, rows, *, key):
         if unit is None or unit == "":
             continue
         row = {name: encode(raw[name], column) for name, column in program.columns}
+        bounds = dict(program.columns)
+        if any(not bounds[n].lower <= row[n] <= bounds[n].upper for n in program.known):
+            continue
         group = evaluate(program.index, row)
         if program.where is not None and evaluate(program.where, row) != 1:
             continue

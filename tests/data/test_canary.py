@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import traceback
 from dataclasses import replace
 
@@ -27,7 +28,11 @@ from discreet.data.source import EngineFailure, JoinedSource, open_source
 SECRET = "CANARY-7316"
 NUMBER = 731_655_901
 PLAN = TableScan(
-    schema={"x": integer(lower=0, upper=10), "k": category(["a"]), "b": boolean()},
+    schema={
+        "x": integer(lower=0, upper=10, missing=0),
+        "k": category(["a"]),
+        "b": boolean(missing=False),
+    },
     unit="who",
     by={"k": col("k")},
     where=~col("b"),
@@ -130,13 +135,17 @@ def test_a_csv_without_a_header(tmp_path):
 )
 def test_a_broken_line_of_a_csv(tmp_path, line):
     path = write(tmp_path / "a.csv", f"who,x,k,b\nb,1,a,no\n{line}\n")
-    refuses(lambda: collect(PLAN, source=open_source(path), key=1), EngineFailure)
+    collect(PLAN, source=open_source(path), key=1)
+    source = open_source(path)
+    assert SECRET not in repr(source)
+    refuses(lambda: open_source(path, records="quoted"), InvalidArgument)
 
 
 def test_bytes_that_are_no_text(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"who,x,k,b\n" + SECRET.encode() + b"\xff\xfe,1,a,no\n")
-    refuses(lambda: collect(PLAN, source=open_source(path), key=1), EngineFailure)
+    collect(PLAN, source=open_source(path), key=1)
+    refuses(lambda: open_source(path, records="quoted"), InvalidArgument)
     path.write_bytes(SECRET.encode() + b"\xff\n")
     refuses(lambda: open_source(path), InvalidArgument)
 
@@ -152,6 +161,9 @@ def test_a_file_that_breaks_after_it_was_opened(tmp_path):
     pa.parquet.write_table(pa.table(ROWS), path)
     source = open_source(path)
     write(path, SECRET * 1000)
+    refuses(lambda: collect(PLAN, source=source, key=1), InvalidArgument)
+    os.truncate(path, source.stamps[0].size)  # nobody notices that it changed
+    os.utime(path, ns=(source.stamps[0].modified, source.stamps[0].modified))
     refuses(lambda: collect(PLAN, source=source, key=1), EngineFailure)
 
 

@@ -138,16 +138,20 @@ class Contract:
             size = plan.program().size
             assert answer(plan, [], make, folder) == {n: [0] * size for n in AGGREGATES}
 
-    def test_missing_values_never_drop_a_row(self, make, folder):
+    def test_declared_values_stand_for_missing_ones(self, make, folder):
         nothing = dict.fromkeys(TYPES) | {UNIT: 1}
+        declared = {
+            "whole": integer(lower=-5, upper=2**40, missing=-5),
+            "text": real(lower=-100, upper=100, granularity=2**-10, missing=-100),
+        }
         plan = TableScan(
-            schema=SCHEMA,
+            schema=SCHEMA | declared,
             unit=UNIT,
             aggregates=AGGREGATES,
             limits=ContributionLimits(max_rows_per_unit=9),
         )
         got = answer(plan, [nothing, nothing | {"x": math.nan}], make, folder)
-        # x: 1 is four steps of 1/4; whole: the lower bound; text: the lower bound
+        # x: 1 is four steps of 1/4
         assert got == {
             "rows": [2],
             "people": [1],
@@ -178,7 +182,7 @@ class Contract:
 
     def test_limits_of_int64(self, make, folder):
         top, bottom = 2**63 - 1, -(2**63)
-        schema = {"whole": integer(lower=bottom, upper=top)}
+        schema = {"whole": integer(lower=bottom, upper=top, missing=0)}
         rows = [dict.fromkeys(TYPES) | {"whole": w} for w in (top, top, bottom, top - 1, 0)]
         plan = TableScan(schema=schema, aggregates={"s": total(col("whole"))})
         assert answer(plan, rows, make, folder) == {"s": [3 * top + bottom - 1]}
@@ -224,7 +228,7 @@ class Contract:
         rest = [0, 3] + [0, 0] * 3 + [0, 1]
         assert answer(plan, rows, make, folder) == {"n": [0, 0] * 5 + rest}
 
-    def test_only_spaces_are_ignored_around_a_text(self, make, folder):
+    def test_only_spaces_and_tabs_are_ignored_around_a_text(self, make, folder):
         around = [" {} ", "\u00a0{}", "{}\u3000", "\t{}", "\u2003{} "]
         schema = {
             "text": integer(lower=0, upper=9),
@@ -245,7 +249,7 @@ class Contract:
             "missing": total(col("yes") == 1),
         }
         plan = TableScan(schema=schema, aggregates=sums)
-        assert answer(plan, rows, make, folder, types=types) == {name: [1] for name in sums}
+        assert answer(plan, rows, make, folder, types=types) == {name: [2] for name in sums}
 
     def test_dates_as_text(self, make, folder):
         texts = [

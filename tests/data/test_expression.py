@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator
+import pickle
 from fractions import Fraction
 
 import pytest
@@ -142,6 +143,19 @@ def test_what_makes_no_sense_is_refused(make):
         make().bind(SCHEMA)
 
 
+def test_an_expression_follows_the_columns_it_is_bound_to():
+    n, schema = col("n"), dict(SCHEMA)
+    double = n * 2
+    assert (n.bind(schema).upper, double.bind(schema).upper) == (7, 14)
+    assert double.bind({"n": integer(0, 100)}).upper == 200
+    schema["n"] = integer(0, 50)  # the same mapping, changed since
+    assert (n.bind(schema).upper, double.bind(schema).upper) == (50, 100)
+    del schema["n"]
+    with pytest.raises(InvalidArgument, match="'n' is not declared"):
+        double.bind(schema)
+    assert pickle.loads(pickle.dumps(n)).bind(SCHEMA) == n.bind(SCHEMA)
+
+
 def test_an_expression_is_no_truth_value():
     with pytest.raises(InvalidArgument, match="no truth value"):
         bool(col("a") == 1)
@@ -150,7 +164,7 @@ def test_an_expression_is_no_truth_value():
 
 
 def test_overflow_is_impossible():
-    wide = {"w": integer(lower=-(2**63), upper=2**63 - 1)}
+    wide = {"w": integer(lower=-(2**63), upper=2**63 - 1, missing=-(2**63))}
     for make in (lambda w: w + 1, lambda w: w - w, lambda w: w * w, lambda w: w * 0.5 + w):
         with pytest.raises(InvalidArgument, match="pass 2\\*\\*63"):
             make(col("w")).bind(wide)

@@ -60,6 +60,8 @@ EXPRESSIONS = [
     DAY.month(),
     DAY.day(),
     DAY.weekday(),
+    DAY.week(),
+    DAY.quarter(),
     col("hour").hour(),
 ]
 

@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 import discreet
 from discreet.core.errors import InvalidArgument
@@ -184,3 +185,92 @@ def test_bytes_that_are_not_utf8_do_not_fail_at_opening(tmp_path, account):
     path = tmp_path / "d.csv"
     path.write_bytes(b"who,x,t\n" + b"\n".join(rows) + b"\n")
     discreet.table(str(path), columns={"x": discreet.integer(lower=0, upper=10)}, account=account)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "table"])
+def test_a_missing_id_in_what_pandas_made(tmp_path, kind):
+    """Found by the hostile person: all ids of the file became doubles, which name nobody."""
+    ids = [2**61 + 7 * i for i in range(1000)]
+
+    def opened(frame):
+        table = pa.Table.from_pandas(frame)
+        source = tmp_path / f"ids.{kind}" if kind != "table" else table
+        if kind == "parquet":
+            frame.to_parquet(source)
+        elif kind == "arrow":
+            feather.write_feather(table, source)
+        return discreet.table(
+            source,
+            columns={"x": discreet.integer(0, 10)},
+            privacy_unit="who",
+            max_rows_per_unit=1,
+            budget=100,
+        )
+
+    whole = pd.DataFrame({"who": [*ids, 5], "x": 3})
+    assert abs(opened(whole).count(epsilon=50).value - 1001) <= 3
+    gap = opened(pd.DataFrame({"who": [*ids, None], "x": 3}))
+    with pytest.raises(InvalidArgument, match="Int64"):
+        gap.count(epsilon=50)
+    assert gap.account.spent.epsilon() == 0
+    nullable = pd.DataFrame({"who": pd.array([*ids, None], dtype="Int64"), "x": 3})
+    assert abs(opened(nullable).count(epsilon=50).value - 1000) <= 3
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["frame", "file"])
+@pytest.mark.parametrize("last", [None, 0.5])
+def test_large_numbers_that_pandas_made_doubles_are_refused_by_their_type(
+    account, tmp_path, last, written
+):
+    """Found by the hostile person: a missing value merged everybody's two categories into one."""
+    codes = [2**60, 2**60 + 1]
+    regions = pl.DataFrame({"code": codes, "r": ["n", "s"]})
+    declared = {
+        "category": discreet.category(codes),
+        "integer": discreet.integer(0, 2**61),
+        "real": discreet.real(0, 2**61, granularity=256),
+    }
+
+    def opened(rows, column):
+        source = pd.DataFrame({"k": rows})
+        if written:
+            source.to_parquet(tmp_path / f"{len(rows)}.parquet")
+            source = tmp_path / f"{len(rows)}.parquet"
+        return discreet.table(source, columns={"k": column}, account=account)
+
+    def asked(table, name):
+        if name == "category":
+            return table.count(by="k", epsilon=HUGE).value[:2]
+        if name == "real":
+            return [table.sum("k", epsilon=HUGE).value]
+        joined = table.join(regions, on={"k": "code"}, columns={"r": discreet.category(["n", "s"])})
+        both = joined.count(by="r", epsilon=HUGE).value[:2]
+        return [*both, table.count(where=discreet.col("k") == codes[1], epsilon=HUGE).value]
+
+    for name, column in declared.items():
+        before = asked(opened(codes * 50, column), name)
+        assert name == "real" or set(before) == {50}
+        spent = account.spent.epsilon()
+        with pytest.raises(InvalidArgument, match="Int64"):
+            asked(opened([*codes * 50, last], column), name)
+        assert account.spent.epsilon() == spent
+    # Where doubles are exact, nothing is refused.
+    fine = opened([1, 2**53 - 1, last], discreet.integer(0, 2**53))
+    assert abs(fine.count(epsilon=HUGE).value - 3) <= 1
+    typed = pd.DataFrame({"k": pd.array([*codes * 50, None], dtype="Int64")})
+    table = discreet.table(typed, columns={"k": declared["category"]}, account=account)
+    assert table.count(by="k", epsilon=HUGE).value[:2] == (50, 50)
+
+
+def test_doubles_that_no_pandas_chose_are_ids(tmp_path):
+    """R has no other number: there a column of doubles tells nothing of its rows."""
+    table = pa.table({"who": [1.0, 2.0, 2.0, 3.0], "x": [1, 1, 1, 1]})
+    pq.write_table(table, tmp_path / "ids.parquet")
+    opened = discreet.table(
+        tmp_path / "ids.parquet",
+        columns={"x": discreet.integer(0, 10)},
+        privacy_unit="who",
+        max_rows_per_unit=1,
+        budget=100,
+    )
+    assert abs(opened.count_units(epsilon=50).value - 3) <= 1

@@ -100,12 +100,12 @@ def test_types(database):
     ]
     url = filled(database, columns, rows)
     schema = {
-        "a": integer(lower=0, upper=99),
+        "a": integer(lower=0, upper=99, missing=0),
         "b": integer(lower=0, upper=99, missing=7),
         "c": integer(lower=-1, upper=2**60, missing=-1),
         "d": category(["ab"]),
         "e": category(["good", "bad"]),
-        "f": real(lower=0, upper=2, granularity=0.5),
+        "f": real(lower=0, upper=2, granularity=0.5, missing=0),
         "g": date(
             lower=dt.date(1969, 12, 31), upper=dt.date(1970, 1, 1), missing=dt.date(1970, 1, 1)
         ),

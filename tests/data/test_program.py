@@ -20,7 +20,7 @@ SCHEMA = {
     "x": real(lower=-1, upper=4, granularity=0.5),
     "k": category(["a", "b"]),
     "zip": integer(lower=0, upper=10**9),
-    "wide": integer(lower=-(2**63), upper=2**63 - 1),
+    "wide": integer(lower=-(2**63), upper=2**63 - 1, missing=-(2**63)),
 }
 DAYS = {"lower": dt.date(2000, 1, 1), "upper": dt.date(2001, 1, 1)}
 

@@ -148,7 +148,8 @@ def test_a_forgotten_clip_is_noticed(monkeypatch):
         narwhals_engine, "encode", lambda s, c, kind: 100 + 0 * s.is_null().to_numpy()
     )
     plan = TableScan(
-        schema=SCHEMA,
+        # A column with a value for what is missing: codes beyond the bounds are left out of others.
+        schema={**SCHEMA, "x": integer(lower=-1, upper=2, missing=0)},
         unit="u",
         aggregates={"x": total(col("x"))},
         limits=ContributionLimits(max_rows_per_unit=1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import random
 import re
 from decimal import Decimal
@@ -14,13 +15,13 @@ import pytest
 from pyspark.sql import functions
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data._duckdb.engine import DuckDBEngine
+from discreet.data._duckdb.engine import DuckDBEngine, open_files, spilling
 from discreet.data._spark.engine import SparkEngine, compile_frame
 from discreet.data.execute import KeyPlan, collect, collect_keys
 from discreet.data.expression import col
 from discreet.data.program import ContributionLimits, TableScan, count, total, units
 from discreet.data.schema import LookupColumn, category, date, integer, real, text
-from discreet.data.source import EngineFailure, SparkSource, open_source
+from discreet.data.source import EngineFailure, FileSource, SparkSource, open_source
 from tests.data import reference, sources
 from tests.data.test_contract import SCHEMA, TYPES, UNIT, Contract, folder, plans, some_row
 
@@ -117,7 +118,10 @@ def test_moments_beyond_any_calendar(cluster):
         "date_from_unix_date(2147483647) AS c",
         "date_from_unix_date(-2147483648) AS d",
     )
-    schema = {n: date(lower=dt.date(1, 1, 1), upper=dt.date(9999, 12, 31)) for n in "abcd"}
+    schema = {
+        n: date(lower=dt.date(1, 1, 1), upper=dt.date(9999, 12, 31), missing=dt.date(1, 1, 1))
+        for n in "abcd"
+    }
     ranges = [dt.date(1, 1, 2)]
     plan = TableScan(
         schema=schema, by={n: col(n).cut(ranges) for n in "abcd"}, aggregates={"n": count()}
@@ -131,7 +135,7 @@ def test_decimals_and_small_types(cluster):
         "d decimal(38,10), b byte, s short, f float",
     )
     schema = {
-        "d": integer(lower=-(2**63), upper=2**63 - 1),
+        "d": integer(lower=-(2**63), upper=2**63 - 1, missing=-(2**63)),
         "b": integer(lower=0, upper=3),
         "s": category([1, 9]),
         "f": real(lower=0, upper=2, granularity=0.5),
@@ -298,13 +302,45 @@ def test_a_failure_on_a_worker_quotes_nothing(cluster, capfd, caplog, sql):
     assert SECRET not in said
 
 
-def test_broken_lines_of_a_csv_end_the_run(cluster, tmp_path):
+BROKEN = [
+    b"9,3,Z\xfcrich", b"9999,3", b"9999,3,z,1", b'9999,3,"z', b'9999,"3"x,z', b"9,3,a\0b", b"",
+    b'9,3,"a""b"', b' "9" ,3, "q,r" ', b'9,"3",z\r9,3,y', b"\xef\xbb\xbf9,3,z", b"9,3,z\\",
+    b'9,3,\\"z', b"9,3," + b"A" * (2**20 + 5), b'9999,3,z"', b"  ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_each_line_of_a_csv_is_read_by_itself(cluster, tmp_path, end):
+    honest = [b"%d,3,z" % i for i in range(40)]
+    path = tmp_path / "t.csv"
+    path.write_bytes(end.join([b"who,x,t", *itertools.chain(*zip(BROKEN, honest, strict=False))]))
+    source = open_source(path, engine="spark")
+    with spilling() as connection:
+        files = open_source(path)
+        assert isinstance(files, FileSource)
+        expected = open_files(files, connection).fetchall()
+
+    def plain(rows):
+        return sorted(tuple(value or "" for value in row) for row in rows)
+
+    assert isinstance(source, SparkSource)
+    assert plain(source.frame.collect()) == plain(expected)
+    path.write_bytes(b"who,x,t\n")
     plan = TableScan(schema={"x": integer(lower=0, upper=1)}, aggregates={"x": total(col("x"))})
-    for i, line in enumerate([f"1,{SECRET},3", "1"]):
-        path = tmp_path / f"{i}.csv"
-        path.write_text(f"x,y\n1,2\n{line}\n", encoding="utf-8")
-        with pytest.raises(EngineFailure):
-            collect(plan, source=open_source(path, engine="spark"), key=1)
+    with pytest.raises(InvalidArgument, match="changed"):
+        collect(plan, source=source, key=1)
+
+
+def test_moments_that_spark_cannot_hold_are_refused_when_they_are_opened(cluster, tmp_path):
+    path = tmp_path / "t.parquet"
+    for far in (10, 2**62):
+        moments = pa.array([10, far], pa.timestamp("ms"))
+        pa.parquet.write_table(pa.table({"x": moments}), path)
+        if far == 10:
+            open_source(path, engine="spark")
+        else:
+            with pytest.raises(InvalidArgument, match="milliseconds"):
+                open_source(path, engine="spark")
 
 
 def test_what_spark_cannot_open(cluster, tmp_path, folder):

@@ -29,7 +29,8 @@ from discreet.data.schema import (
 from discreet.data.source import open_source
 from tests.data import reference, sources
 
-HOURS = date(lower=dt.date(1960, 1, 1), upper=dt.date(2030, 1, 1), step="hour")
+FIRST = dt.date(1960, 1, 1)
+HOURS = date(lower=FIRST, upper=dt.date(2030, 1, 1), step="hour", missing=FIRST)
 MOMENTS = [dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), dt.datetime(1970, 1, 1), None]
 TIED = [dt.datetime(2000, 1, 1, 1, 30, tzinfo=dt.timezone(dt.timedelta(hours=5))), None]
 BIG = [2**64 - 1, 2**63, 2**63 - 1, 0, None]
@@ -42,7 +43,7 @@ CASES = [
     (pa.timestamp("us", "UTC"), TIED, HOURS),
     (pa.timestamp("us", "Europe/Berlin"), TIED, HOURS),
     (pa.date32(), [dt.date(1969, 12, 31), dt.date(1, 1, 1), dt.date(9999, 12, 31)], HOURS),
-    (pa.uint64(), BIG, integer(lower=-(2**63), upper=2**63 - 1)),
+    (pa.uint64(), BIG, integer(lower=-(2**63), upper=2**63 - 1, missing=-(2**63))),
     (pa.uint64(), BIG, real(lower=0, upper=2**62, granularity=2**20)),
     (pa.uint8(), [0, 255, None], integer(lower=1, upper=200, missing=7)),
     (pa.int8(), [-128, 127, None], real(lower=-100, upper=100, granularity=0.5)),
@@ -79,7 +80,16 @@ def cases(make):
             continue
         if make is sources.pandas and kind == pa.uint64():  # no unsigned null
             continue
+        if make is sources.pandas and kind == pa.float64() and wide(column):
+            continue  # refused: doubles may be what pandas made of integers beside a missing one
         yield f"v{i}", kind, values, column
+
+
+def wide(column):
+    """Whether whole numbers are declared that doubles do not tell apart."""
+    if type(column).__name__ != "NumericColumn" or column.exponent < 0:
+        return False
+    return max(-column.lower, column.upper) * 2**column.exponent > 2**53
 
 
 def numbers(name, column, codes):

@@ -37,7 +37,7 @@ def test_every_measure_is_that_of_its_definition(table):
         classes[row[:2]].append(row)
     sizes = sorted(len(members) for members in classes.values())
     assert found.sizes.tolist() == sizes
-    assert (found.k, found.rows, found.classes) == (sizes[0], len(table), len(sizes))
+    assert (found.k, found.row_count, found.classes) == (sizes[0], len(table), len(sizes))
     assert found.unique == sizes.count(1)
     assert found.average == pytest.approx(len(sizes) / len(table))
     for place, name in ((2, "number"), (3, "text")):

@@ -291,7 +291,7 @@ def test_codes_of_many_columns_are_grouped_without_overflow():
         (
             lambda: k_anonymize(SIX, quasi_identifiers={"age": [1, 2]}, k=2),
             InvalidArgument,
-            "intervals()",
+            "interval_hierarchy()",
         ),
         (
             lambda: k_anonymize(SIX, quasi_identifiers={"age": YOUNG_OLD}, k=0),

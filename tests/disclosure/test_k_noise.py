@@ -259,7 +259,7 @@ def test_metrics_by_hand():
     assert found.changed == 0.25
     assert found.before.tolist() == [2, 2]
     assert found.after.tolist() == [3, 1]
-    assert "25.0% of records change their bin" in str(found)
+    assert "25% of records change their bin" in str(found)
     assert histogram([1, 2], edges=[0, 2.5, 5]).tolist() == [2, 0]
 
 

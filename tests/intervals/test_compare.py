@@ -138,8 +138,8 @@ def test_the_deviation_of_a_median_by_rank():
 def test_rows_to_print_or_draw():
     found = compare_by_rows(lower=0, upper=1, rows=[1000, 10], epsilon=1, std=0.2)
     assert [row.public_rows for row in found.of("median")] == [10, 1000]
-    assert len(str(found).splitlines()) == 7
-    assert len(compare_by_rows(lower=0, upper=1, rows=[10], epsilon=1, std=0).rows) == 2
+    assert len(str(found).splitlines()) == 8
+    assert len(compare_by_rows(lower=0, upper=1, rows=[10], epsilon=1, std=0).comparisons) == 2
     with pytest.raises(InvalidArgument, match="one number of rows or more"):
         compare_by_rows(lower=0, upper=1, rows=[], epsilon=1, std=1)
 

@@ -128,7 +128,5 @@ def test_wrong_arguments(change, message):
 
 def test_wrong_values():
     plan = quantile_interval(**UNIT, public_rows=3, epsilon=1)
-    with pytest.raises(OutOfDomain, match="finite"):
-        plan.release([0.1, np.inf, 0.2])
     with pytest.raises(OutOfDomain, match="3 numbers"):
         plan.release([])

@@ -1,16 +1,31 @@
-"""Stores to test against: a file, and a private PostgreSQL server on the loopback."""
+"""Stores to test against: a file, memory, and a private PostgreSQL server on the loopback."""
 
 import pytest
 
 import discreet
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def url(request, tmp_path):
+def pytest_generate_tests(metafunc):
+    """Tests that ask for an address or for a forger's way in need a store that others can open."""
+    if "place" in metafunc.fixturenames:
+        kinds = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+        if "url" not in metafunc.fixturenames:
+            kinds.append("memory")
+        metafunc.parametrize("place", kinds, indirect=True)
+
+
+@pytest.fixture
+def place(request, tmp_path):
     """The address of an empty store."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/budget.db"
-    return request.getfixturevalue("server").empty()
+    if request.param == "postgres":
+        return request.getfixturevalue("server").empty()
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/budget.db"
+
+
+@pytest.fixture
+def url(place):
+    """The address of an empty store that others can open, too."""
+    return place
 
 
 @pytest.fixture
@@ -34,8 +49,8 @@ def raw(url):
 
 
 @pytest.fixture
-def ledger(url):
-    with discreet.Ledger(url) as opened:
+def ledger(place):
+    with discreet.Ledger(place) as opened:
         yield opened
 
 

@@ -1,4 +1,7 @@
-"""What every store must do; both are held to the same tests."""
+"""What every store must do; all are held to the same tests.
+
+Those that ask for `url` are about several processes, which a ledger in memory does not have.
+"""
 
 import copy
 import csv

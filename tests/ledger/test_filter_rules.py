@@ -315,3 +315,92 @@ def test_a_sum_is_exact_already():
 
 def test_unbounded_stays_unbounded():
     assert add((None, Fraction(1)), (Fraction(1), Fraction(1))) == (None, 2)
+
+
+# ── The first batch ──────────────────────────────────────────────────────────────────────────────
+
+
+def worst_delta_of(allowed, menu, limit, unit):
+    """As `worst_delta`, for any rule of which events may follow which."""
+    steps = [int(event.epsilon / unit) for event in menu]
+    leaks = [float(getattr(event, "delta", 0)) for event in menu]
+
+    @cache
+    def value(history, loss):
+        best = max(0.0, -math.expm1(float(limit) - loss * float(unit)))
+        for i, (step, leak) in enumerate(zip(steps, leaks, strict=True)):
+            if len(history) < 6 and allowed((*history, i)):
+                up = 1 / (1 + math.exp(-step * float(unit)))
+                more = (*history, i)
+                inside = up * value(more, loss + step) + (1 - up) * value(more, loss - step)
+                best = max(best, leak + (1 - leak) * inside)
+        return best
+
+    return value((), 0)
+
+
+def as_the_ledger_grants(limit, menu):
+    """A first batch also by its exact epsilon; whatever follows by the filter alone."""
+    rule = rule_for(limit, composition="concentrated")
+
+    @cache
+    def allowed(history):
+        sums = rule.zero
+        for i in history:
+            sums = add(sums, rule.price(menu[i]))
+        return rule.allows(sums, "concentrated") or (
+            len(history) == 1 and rule.allows_exactly(menu[history[0]])
+        )
+
+    return allowed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_adaptive_analyst_gains_from_a_first_batch(seed):
+    random = np.random.default_rng(seed)
+    limit, delta = Fraction(2), Fraction(1, 20)
+    menu = [
+        events.ApproxEvent(Fraction(int(random.integers(1, 9)), 4), Fraction(int(leak), 200))
+        if leak
+        else events.PureEvent(Fraction(int(random.integers(1, 10)), 4))
+        for leak in random.choice([0, 0, 1, 4, 8, 10], 4)
+    ]
+    allowed = as_the_ledger_grants(discreet.approx_dp(limit, delta), menu)
+    found = worst_delta_of(allowed, menu, limit, Fraction(1, 4))
+    assert found <= float(delta) * (1 + 1e-9)
+
+
+def test_a_first_batch_may_use_what_the_filter_does_not_afford():
+    # A leak of all of delta, which the filter halves; and more than the sum of epsilons.
+    limit = discreet.approx_dp(1, Fraction(1, 20))
+    rule = rule_for(limit, composition="concentrated")
+    for event in (
+        events.ApproxEvent(Fraction(1), Fraction(1, 20)),
+        events.PureEvent(Fraction(106, 100)),
+        discreet.gaussian(sensitivity=0.5, epsilon=1, delta=0.05).guarantee.event,
+    ):
+        assert not rule.allows(rule.price(event), "concentrated")
+        assert rule.allows_exactly(event)
+    assert not rule.allows_exactly(events.PureEvent(Fraction(12, 10)))
+
+
+def test_the_price_of_each_history_alone_is_no_filter():
+    # After a large loss the analyst asks what may lose more; after a small one, what may leak.
+    limit = Fraction(1)
+    first, second = HALF, Fraction(3, 4)
+    both = 1 / ((1 + math.exp(-0.5)) * (1 + math.exp(-0.75)))
+    delta = Fraction(both * -math.expm1(-0.25)) * Fraction(1001, 1000)
+    menu = [
+        events.PureEvent(first),
+        events.PureEvent(second),
+        events.ApproxEvent(Fraction(1, 4), delta * Fraction(999, 1000)),
+    ]
+
+    @cache
+    def exact(history):
+        whole = events.compose([menu[i] for i in history])
+        return composition.delta(whole, epsilon=float(limit)).value <= float(delta)
+
+    assert worst_delta_of(exact, menu, limit, Fraction(1, 4)) > 1.3 * float(delta)
+    granted = as_the_ledger_grants(discreet.approx_dp(limit, delta), menu)
+    assert worst_delta_of(granted, menu, limit, Fraction(1, 4)) <= float(delta)

@@ -205,8 +205,7 @@ def test_other_terms_are_seen(crowd, ledger, raw, url):
 
 
 def test_a_crowd_shows_its_terms_and_nobody(crowd):
-    limits = "PersonalizedGuarantee(open: Zcdp(1, 0), strict: Zcdp(0.25, 0))"
-    assert repr(crowd) == f"Crowd('survey', 4 members, {limits})"
+    assert repr(crowd) == "PersonalBudgets('survey', 4 members: open, strict)"
 
 
 def test_other_members_are_seen(crowd, ledger, raw, url):
@@ -257,12 +256,34 @@ def test_bad_costs_charge_nobody(crowd):
         (personalized({"open": discreet.zcdp(1)}), "levels"),
         ([0.1], "per person"),
         (0.1, "for each of 4"),
-        ([np.nan] * 4, "finite"),
     ):
         with pytest.raises(InvalidArgument, match=words):
             crowd.charge_eligible(cost, label="x")
     assert rho(crowd) == [0] * 4
     assert "ann" not in repr(crowd.charge_eligible(discreet.zcdp(0.1), label="y"))
+
+
+HOSTILE = [np.nan, np.inf, -np.inf, -0.1, None, "0.1", 10**5000, 1e9, object(), [0.1], b"x", 1j]
+
+
+@pytest.mark.parametrize("cost", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_cost_that_is_no_number_leaves_out_that_member_alone(crowd, cost):
+    """Costs may be private: one of them decides neither an error nor what the others pay."""
+    found = crowd.charge_eligible([cost, 0.1, 0.05, -0.0], label="x")
+    assert found.included.tolist() == [False, True, True, True]
+    assert rho(crowd) == pytest.approx([0, 0.1, 0.05, 0])
+
+
+def test_members_are_named_one_by_one(ledger):
+    members = ["a", "a\0", 7, "b"]
+    found = ledger.personal_budgets(
+        "odd", limits=LIMITS, members=members, privacy_levels=["open"] * 4
+    )
+    assert found.members == ("a", "a\0", "7", "b")
+    array = ledger.personal_budgets(
+        "array", limits=LIMITS, members=np.array([1, 2]), privacy_levels=np.array(["open"] * 2)
+    )
+    assert array.members == ("1", "2")
 
 
 def test_an_export_has_the_chain_and_no_person(crowd, ledger):

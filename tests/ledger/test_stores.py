@@ -211,7 +211,7 @@ def test_a_file_that_cannot_be_written_is_not_waited_for(tmp_path):
     with (
         closing(opened) as connection,
         pytest.raises(StoreFailure, match="readonly.*Let this user write"),
-        sqlite._own_errors(),
+        sqlite.own_errors(),
     ):
         sqlite._use_wal(connection)
 
@@ -362,7 +362,7 @@ def test_an_empty_account_has_spent_nothing(tmp_path):
     assert account.remaining == 1
     assert account.expires is None
     assert (account.name, account.relation) == ("a", discreet.NeighboringRelation.ADD_REMOVE)
-    assert repr(account) == "Account('a', limit=Gdp(1))"
+    assert repr(account) == "Account('a', limit: mu 1)"
 
 
 @pytest.mark.parametrize("adaptive", [True, False])

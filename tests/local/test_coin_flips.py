@@ -116,7 +116,7 @@ def test_levels_lie_between_zero_and_one():
             frequencies.interval,
             lambda level: frequencies.interval(level, guaranteed=True),
             lambda level: frequencies.base_cut(miss=level),
-            lambda level: bootstrap.interval(lambda one: one.mean, level),
+            lambda level: bootstrap.interval_of(lambda one: one.mean, level),
         ):
             with pytest.raises(InvalidArgument):
                 ask(wrong)
@@ -132,9 +132,9 @@ def test_a_bootstrap_of_three():
 
     found = DistributionBootstrap(estimate=one(0.5), replicates=tuple(map(one, (0.2, 0.4, 0.6))))
     # Quantiles of three numbers lie between them, in proportion.
-    low, high = found.interval(lambda some: some.shares[0])
+    low, high = found.interval_of(lambda some: some.shares[0])
     assert (low, high) == pytest.approx((1 - (0.6 - 0.05 * 0.2), 1 - (0.2 + 0.05 * 0.2)))
-    low, high = found.interval(lambda some: some.shares[0], 0.5)
+    low, high = found.interval_of(lambda some: some.shares[0], 0.5)
     assert (low, high) == pytest.approx((0.5, 0.7))
 
 

@@ -26,7 +26,7 @@ def test_codes_lie_among_the_categories():
     assert codes([2, 2], 4).tolist() == [2, 2]
     assert codes([0, 3], 4).tolist() == [0, 3]
     assert codes([], 4).tolist() == []
-    for wrong in (4, -1, [0, 4], [0.0]):
+    for wrong in (4, -1, [0, 4], [0.5], None, [1, "1"], math.nan):
         with pytest.raises(OutOfDomain, match="from 0 to 3"):
             codes(wrong, 4)
 
@@ -137,6 +137,6 @@ def test_a_bootstrap_turns_its_quantiles_about_the_estimate():
     found = made.bootstrap(made.estimate(counts, 400), replicates=20, rng=seeded_rng(3))
     every = [one.shares[0] for one in found.replicates]
     center = found.estimate.shares[0]
-    low, high = found.interval(lambda one: one.shares[0])
+    low, high = found.interval_of(lambda one: one.shares[0])
     assert low == pytest.approx(2 * center - np.quantile(every, 0.975))
     assert high == pytest.approx(2 * center - np.quantile(every, 0.025))

@@ -307,15 +307,15 @@ def test_pinned_shares_have_the_variance_of_their_coins():
         assert found.variance[i] == pytest.approx(law / 50)
 
 
-def test_ten_categories_are_shown():
+def test_twenty_categories_are_shown():
     def lines(size):
         shares = np.linspace(0.1, 0.2, size)
         return str(Frequencies(shares=shares, reports=5, variance=shares)).splitlines()
 
-    assert len(lines(10)) == 12
-    assert len(lines(11)) == 13
-    assert lines(11)[-1].strip() == "and 1 more"
-    assert len(lines(3)) == 5
+    assert len(lines(20)) == 21
+    assert len(lines(21)) == 22
+    assert lines(21)[-1].strip() == "... and 1 more"
+    assert len(lines(3)) == 4
 
 
 def test_nobody_reported_and_what_stays():

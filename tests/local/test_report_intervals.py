@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
 from discreet.intervals._coverage import coverage, per_column
 from discreet.local import report_intervals as reports
 from discreet_studies.intervals.coverage_cases import entries
@@ -120,8 +120,13 @@ def test_constant_reports():
 def test_wrong_arguments(build, message):
     with pytest.raises(InvalidArgument, match=message):
         build()
-    with pytest.raises(OutOfDomain, match="finite"):
-        reports.mean_from_reports([1.0, math.nan])
+
+
+def test_a_report_that_nobody_can_have_sent_is_left_out():
+    for damaged in (math.nan, math.inf, None, "x"):
+        assert reports.mean_from_reports([1.0, damaged, 3.0]) == reports.mean_from_reports([1, 3])
+    told = reports.proportion_from_reports([0, 1, 1, 0.5, None], epsilon=1)
+    assert told == reports.proportion_from_reports([0, 1, 1], epsilon=1)
 
 
 def test_reports_with_next_to_no_budget_say_nothing():

@@ -9,9 +9,8 @@ from mpmath import mp, mpf
 
 import discreet
 from discreet.core import events
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
 from discreet.local.oracles.unary_encoding import oue, sue
-from discreet.mechanisms._inputs import read
 from discreet.mechanisms._piecewise_exponential import _place
 from discreet.mechanisms.data_dependent._smooth_noise import cauchy_multiplier
 from discreet.noise.random_source import SeededRandomSource, seeded_rng
@@ -39,18 +38,6 @@ def test_the_loss_of_coins_is_rounded_up_and_hardly(make, epsilon):
         exact = mp.log(mpf(made.ratio.numerator) / mpf(made.ratio.denominator))
         assert mpf(made.realized) >= exact
         assert mpf(made.realized) <= exact * (1 + mpf(2) ** -48) + mpf(2) ** -51
-
-
-def test_the_largest_whole_input_is_taken_and_the_next_refused():
-    for value in (1 << 61, -(1 << 61)):
-        assert read(value).whole.tolist() == [value]
-        assert read([value]).whole.tolist() == [value]
-        beyond = value + (1 if value > 0 else -1)
-        for given in (beyond, [beyond]):
-            with pytest.raises(OutOfDomain, match=r"within -2\*\*61 and 2\*\*61"):
-                read(given)
-    with pytest.raises(OutOfDomain, match=r"within -2\*\*61 and 2\*\*61"):
-        read(np.array([1 << 62], dtype=np.uint64))
 
 
 def test_the_largest_epsilon_of_smooth_sensitivity():

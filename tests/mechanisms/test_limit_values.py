@@ -540,12 +540,11 @@ def test_releases_are_clamped():
 
 @pytest.mark.parametrize("kind", ["i8", "u4", "f8", "f4", "f2"])
 def test_nothing_is_nothing_of_its_kind(kind):
-    found = values.read(np.empty((0, 3), dtype=kind))
-    assert found.size == 0
-    assert found.shape == (0, 3)
-    assert (found.whole is None) is kind.startswith("f")
-    assert (found.real is None) is not kind.startswith("f")
-    assert len(found.doubles) == 0
-    one = values.read(np.array([[5]], dtype=kind))
-    assert one.size == 1
-    assert one.doubles.tolist() == [5.0]
+    empty = np.empty((0, 3), dtype=kind)
+    assert values.read_numbers(empty).dtype == empty.dtype
+    found, shape = values.read_reals(empty, exponent=-10)
+    assert (found.size, shape) == (0, (0, 3))
+    whole, shape = values.read_whole(empty)
+    assert (whole.size, shape) == (0, (0, 3))
+    one, shape = values.read_whole(np.array([[5]], dtype=kind))
+    assert (one.tolist(), shape) == ([5], (1, 1))

@@ -101,8 +101,10 @@ def test_people_are_drawn_at_their_rates():
 
     assert not rejected(1 / 8)
     assert rejected(1 / 8 + 0.005)
-    with pytest.raises(InvalidArgument, match="among x, y, z"):
-        sample.draw(["x", "secret"], rng=seeded_rng(1))
+    # An error would tell of one person: who has no listed level takes no part.
+    for level in ("secret", "x\0", None, 3, math.nan, "\ud800", [1, 2]):
+        taking = sample.draw([*"yyy", level], rng=seeded_rng(1))
+        assert taking.tolist() == [True, True, True, False]
 
 
 def test_what_a_sample_refuses():

@@ -69,8 +69,10 @@ def test_a_scale_too_small_is_not_certified():
 
 def test_a_discrete_gaussian_with_the_analytic_sigma_is_not_certified():
     """K36: on a coarse lattice the discrete Gaussian is not exactly Gaussian DP."""
-    good = discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6)
-    sigma = Fraction(good.reals.scale)
+    good = discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6, domain="integers")
+    sigma = Fraction(
+        discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6, domain="reals").reals.scale
+    )
     analytic = IntegerMechanism(
         noise=DiscreteGaussian(sigma), event=events.DiscreteGaussianEvent(sigma**2, Fraction(1), 1)
     )
@@ -79,7 +81,8 @@ def test_a_discrete_gaussian_with_the_analytic_sigma_is_not_certified():
 
 
 def test_gaussian_sigma_is_analytic_on_the_grid_and_certified_on_integers():
-    mechanism = discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6)
+    asked = {"sensitivity": 1, "epsilon": 1, "delta": 1e-6}
+    grid, whole = (discreet.gaussian(**asked, domain=one) for one in ("reals", "integers"))
     # Balle and Wang's curve, solved here with another routine.
     from scipy.optimize import brentq
 
@@ -87,24 +90,25 @@ def test_gaussian_sigma_is_analytic_on_the_grid_and_certified_on_integers():
         a, b = 0.5 / sigma - sigma, -0.5 / sigma - sigma
         return stats.norm.cdf(a) - math.e * stats.norm.cdf(b) - 1e-6
 
-    assert mechanism.reals.scale == pytest.approx(brentq(excess, 1, 10, xtol=1e-13), rel=1e-6)
-    sigma = math.sqrt(mechanism.integers.noise.square)
-    assert mechanism.reals.scale < sigma < mechanism.reals.scale * 1.002
+    assert grid.reals.scale == pytest.approx(brentq(excess, 1, 10, xtol=1e-13), rel=1e-6)
+    sigma = math.sqrt(whole.integers.noise.square)
+    assert grid.reals.scale < sigma < grid.reals.scale * 1.002
     # It is the smallest: a little less is no longer (1, 1e-6)-DP by the exact law.
     less = events.DiscreteGaussianEvent(Fraction(sigma * (1 - 1e-6)) ** 2, Fraction(1), 1)
     assert divergence.exact_delta(less, 1.0)[0] > 1e-6
-    certificate = str(mechanism.certify())
-    assert "integers with sigma" in certificate
-    assert "reals in steps" in certificate
+    assert "integers with sigma" in str(whole.certify())
+    assert "reals in steps" in str(grid.certify())
 
 
 def test_a_delta_buys_less_laplace_noise():
     """B16: b = D / (epsilon - 2 ln(1 - delta)), exact on the line, certified on the integers."""
-    mechanism = discreet.laplace(sensitivity=1, epsilon=0.5, delta=0.01)
-    assert mechanism.reals.scale == pytest.approx(1 / (0.5 - 2 * math.log(0.99)), rel=1e-8)
-    assert mechanism.certify().holds
-    assert mechanism.guarantee.delta(0.5) <= 0.01
-    assert mechanism.std < discreet.laplace(sensitivity=1, epsilon=0.5).std
+    for domain in ("reals", "integers"):
+        mechanism = discreet.laplace(sensitivity=1, epsilon=0.5, delta=0.01, domain=domain)
+        assert mechanism.certify().holds
+        assert mechanism.guarantee.delta(0.5) <= 0.01
+        assert mechanism.std < discreet.laplace(sensitivity=1, epsilon=0.5, domain=domain).std
+    grid = discreet.laplace(sensitivity=1, epsilon=0.5, delta=0.01, domain="reals")
+    assert grid.reals.scale == pytest.approx(1 / (0.5 - 2 * math.log(0.99)), rel=1e-8)
 
 
 def test_pure_epsilon_is_exact():
@@ -142,7 +146,7 @@ def test_real_releases_add_the_stated_noise(value):
 def test_scalars_stay_scalars_and_shapes_stay():
     mechanism = discreet.laplace(sensitivity=1, epsilon=1)
     assert type(mechanism.release(3)) is int
-    assert type(mechanism.release(3.5)) is float
+    assert type(mechanism.release(3.5)) is int
     assert mechanism.release(np.zeros((2, 3), dtype=np.int16)).shape == (2, 3)
     assert type(discreet.laplace(sensitivity=0.5, epsilon=1).release(3)) is float
 
@@ -168,9 +172,17 @@ def test_intervals_hold_the_noise():
         assert noise.std() == pytest.approx(mechanism.std, rel=0.1)
 
 
-def test_a_mechanism_for_integers_refuses_reals():
-    with pytest.raises(OutOfDomain, match="reals"):
-        discreet.laplace(sensitivity=1, epsilon=1, domain="integers").release(0.5)
+def test_a_vector_of_reals_is_rounded_only_if_it_was_declared():
+    """Ten coordinates that move by 0.1 each move by 1 together, and by up to 10 when rounded."""
+    reals = np.array([0.4, 0.6])
+    for vector in (reals, list(reals), (1, 0.5), reals.astype(np.float16), reals.astype(object)):
+        with pytest.raises(OutOfDomain, match="domain='reals'"):
+            discreet.laplace(sensitivity=1, epsilon=1).release(vector)
+        declared = discreet.laplace(sensitivity=1, epsilon=1, domain="integers")
+        assert declared.release(vector).dtype == np.int64
+    # A whole bound on each coordinate holds for the rounded ones as well.
+    each = discreet.gaussian(sensitivity=1, norm="linf", dimension=2, rho=1)
+    assert each.release(reals).dtype == np.int64
 
 
 def test_relations_do_not_mix():

@@ -3,6 +3,8 @@
 import dataclasses
 import itertools
 import math
+import random
+import warnings
 from collections import Counter
 from fractions import Fraction
 
@@ -323,3 +325,39 @@ def test_shapes_are_checked():
         aggregate().release(3.0)
     with pytest.raises(OutOfDomain):
         aggregate().release([1.0, 2.0], owners=[1])
+
+
+def test_what_one_group_draws_does_not_reach_the_next():
+    """An estimator drew as often as its group had rows, and all groups after it changed."""
+    seen = []
+
+    def drawing(part):
+        seen.append((len(part), *np.random.random(len(part)), random.random()))  # noqa: NPY002
+        return float(np.mean(part))
+
+    made = sample_and_aggregate(drawing, lower=0, upper=10, groups=8, epsilon=1)
+    told = []
+    for rows in ([5.0, 6.0] * 40, [*[5.0, 6.0] * 40, 9.0]):
+        seen.clear()
+        np.random.seed(1)  # noqa: NPY002
+        random.seed(1)
+        made.release(rows, rng=seeded_rng(3))
+        told.append([*seen, (np.random.random(), random.random())])  # noqa: NPY002
+    # The group of the new row, and no other; nor the numbers that are drawn afterwards.
+    assert sum(one != other for one, other in zip(*told, strict=True)) == 1
+    assert len({numbers for *_, numbers in told[0]}) == 9
+
+
+def test_settings_of_one_group_and_its_exit_do_not_reach_the_next():
+    def careless(part):
+        if max(part) > 9:
+            np.seterr(all="raise")
+            warnings.simplefilter("error")
+            raise SystemExit
+        warnings.warn("secret", stacklevel=1)
+        return float(np.nan_to_num(np.float64(part[0]) / np.float64(0)))
+
+    made = sample_and_aggregate(careless, lower=0, upper=10, groups=4, epsilon=1, default=0)
+    groups = np.arange(8) % 4
+    plain = made.estimates([5.0] * 8, groups)
+    assert (made.estimates([10.0, *[5.0] * 7], groups) != plain).sum() == 1

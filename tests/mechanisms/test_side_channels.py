@@ -9,10 +9,10 @@ from discreet.noise.random_source import seeded_rng
 from tests.counting_source import CountedBits
 
 NUMERIC = {
-    "laplace": lambda s: discreet.laplace(sensitivity=s, epsilon=1),
-    "gaussian": lambda s: discreet.gaussian(sensitivity=s, epsilon=1, delta=1e-6),
-    "gaussian, zCDP": lambda s: discreet.gaussian(sensitivity=s, rho=0.5),
-    "gaussian, GDP": lambda s: discreet.gaussian(sensitivity=s, mu=1),
+    "laplace": lambda s: discreet.laplace(sensitivity=s, epsilon=1, domain="reals"),
+    "gaussian": lambda s: discreet.gaussian(sensitivity=s, epsilon=1, delta=1e-6, domain="reals"),
+    "gaussian, zCDP": lambda s: discreet.gaussian(sensitivity=s, rho=0.5, domain="reals"),
+    "gaussian, GDP": lambda s: discreet.gaussian(sensitivity=s, mu=1, domain="reals"),
 }
 
 

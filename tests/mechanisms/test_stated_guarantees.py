@@ -42,7 +42,7 @@ def test_a_scale_is_worth_its_epsilon():
     assert made.target == (Fraction(3, 2), 0)
     assert made.guarantee.epsilon() == 1.5
     assert made.integers.noise.scale == 2
-    assert made.reals.scale == 2
+    assert discreet.laplace(sensitivity=3, scale=2, domain="reals").reals.scale == 2
     for delta in (1, -0.5):
         with pytest.raises(InvalidArgument, match="delta"):
             discreet.laplace(sensitivity=3, scale=2, delta=delta)

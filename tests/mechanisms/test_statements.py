@@ -119,10 +119,13 @@ def test_unknown_noise_and_events_have_no_exact_route():
 def test_noise_says_what_it_is():
     pure, rho = laplace(), discreet.gaussian(sensitivity=1, rho=0.5)
     unit = NeighboringRelation.ADD_REMOVE.value
-    on = f"integers with scale 1, or reals in steps of {pure.reals.step:.3g} with scale 1"
+    on = "integers with scale 1"
     assert repr(pure) == f"laplace(epsilon 1, {unit}; std {pure.std:.4g}; on {on})"
-    on = f"integers with sigma 1, or reals in steps of {rho.reals.step:.3g} with sigma 1"
+    on = "integers with sigma 1"
     assert repr(rho) == f"gaussian(rho 0.5, {unit}; std {rho.std:.4g}; on {on})"
+    grid = discreet.gaussian(sensitivity=1, rho=0.5, domain="reals")
+    on = f"reals in steps of {grid.reals.step:.3g} with sigma 1"
+    assert repr(grid) == f"gaussian(rho 0.5, {unit}; std {grid.std:.4g}; on {on})"
     both = discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6)
     assert repr(both).startswith(f"gaussian(epsilon 1, delta 1e-06, {unit}; std ")
     cut = discreet.truncated_laplace(sensitivity=0.5, epsilon=1, delta=1e-3)

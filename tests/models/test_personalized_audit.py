@@ -12,7 +12,7 @@ import discreet
 from discreet.audit import exact
 from discreet.audit.case import AuditCase
 from discreet.audit.runner import FAMILY, audit_case
-from discreet.models.dp_sgd.losses import Logistic
+from discreet.models.dp_sgd.losses import Huber
 from discreet.models.dp_sgd.personalized import descend_personalized, plan_personalized
 from discreet.models.dp_sgd.train import FeatureMap, SlopeGrid, TrainingRun
 from discreet.models.pate.aggregators import ConfidentGNMax
@@ -53,7 +53,9 @@ def turns(collector, runs=1):
     made = COLLECTORS[collector]
     schedule = made if isinstance(made, TeacherSchedule) else TeacherSchedule(slots=(made,))
     many = runs * ITEMS // len(schedule.slots)
-    return TurnPlan(schedule=schedule, aggregator=RULE, classes=2, queries=many, answers=many)
+    return TurnPlan(
+        schedule=schedule, aggregator=RULE, classes=2, slot_queries=many, slot_answers=many
+    )
 
 
 def claimed(collector, level):
@@ -141,7 +143,8 @@ DELTA = 1e-3
 LIMITS = {"open": discreet.approx_dp(4, DELTA), "strict": discreet.approx_dp(0.2, DELTA)}
 COLUMNS = FeatureMap.of((-1, 1), columns=1, names=None, intercept=False, row_norm=1.0)
 RUN = TrainingRun(
-    objective=Logistic(l2=0.0, intercept=False),
+    # Its slope at zero is the longest there is for a target of one.
+    objective=Huber(l2=0.0, intercept=False, huber_threshold=1.0),
     rate=Fraction(3, 4),
     steps=1,
     noise=Fraction(1),

@@ -25,8 +25,8 @@ from tests.distributions import follows
 
 
 def test_sources_are_named():
-    assert repr(system_rng()) == "system()"
-    assert repr(seeded_rng(7)) == "seeded(7)"
+    assert repr(system_rng()) == "system_rng()"
+    assert repr(seeded_rng(7)) == "seeded_rng(7)"
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,15 @@
 """Pages are found, links lead somewhere, and every package and command is documented."""
 
+import ast
+import importlib
+import inspect
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+
+import discreet
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -39,6 +44,97 @@ def test_a_page_names_no_machine(page):
     assert not FOREIGN.search(page.read_text(encoding="utf-8"))
 
 
+def public_namespaces():
+    """`discreet`, the namespaces that it offers, and those that they offer."""
+    todo, found = [discreet], {}
+    while todo:
+        one = todo.pop()
+        found[one.__name__] = one
+        todo += [held for held in public(one).values() if inspect.ismodule(held)]
+    return found
+
+
+def public(namespace):
+    """What a namespace lists, or else what it defines."""
+    if hasattr(namespace, "__all__"):
+        return {name: getattr(namespace, name) for name in namespace.__all__}
+    return {
+        name: one
+        for name, one in vars(namespace).items()
+        if name[0] != "_" and getattr(one, "__module__", "") == namespace.__name__
+    }
+
+
+def test_the_reference_has_every_public_object_and_no_internal_one():
+    pages = [page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md")]
+    parts = [page.partition("\n## Results and plans\n") for page in pages]
+    entries, returned = (
+        [entry for part in found for entry in re.findall(r"^::: (\S+)", part, re.MULTILINE)]
+        for found in zip(*((first, last) for first, _, last in parts), strict=True)
+    )
+    for entry in returned:
+        home, _, name = entry.rpartition(".")
+        assert inspect.isclass(getattr(importlib.import_module(home), name)), entry
+    assert len(entries) == len(set(entries))
+    namespaces = public_namespaces()
+    shown = set()
+    for entry in entries:
+        if entry in namespaces:
+            shown |= {id(one) for one in public(namespaces[entry]).values()}
+        elif entry != "discreet_studies":  # a package of its own
+            home, _, name = entry.rpartition(".")
+            assert name in getattr(namespaces.get(home), "__all__", ()), f"{entry} is internal"
+            shown.add(id(getattr(namespaces[home], name)))
+    missing = {
+        f"{home}.{name}"
+        for home, namespace in namespaces.items()
+        for name, one in public(namespace).items()
+        if not inspect.ismodule(one) and id(one) not in shown
+    }
+    assert not missing
+
+
+CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# Theory computes what it states with the internals that it is about; the pictures of this site are
+# drawn with the drawing of reports.
+ABOUT_INTERNALS = ("docs/theory/", "examples/figures/")
+INTERNAL = {
+    # An alternative that is compared, but not recommended.
+    "docs/how-to/choose-regression.md": {"discreet.models.regression.boosted_adassp.BoostedAdaSSP"},
+    # One oracle and the shuffler itself, step by step.
+    "examples/11_shuffle.py": {
+        "discreet.local.oracles.subset_selection.SubsetSelection",
+        "discreet.noise.uniform.permutation",
+    },
+    # Starts the server of the demo, to have something to connect to.
+    "examples/24_connect.py": {"discreet.server.demo.prepare"},
+}
+
+
+def imports(code):
+    """The names of `discreet` that code imports, in full."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "discreet":
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (one.name for one in node.names if one.name.split(".")[0] == "discreet")
+
+
+def test_docs_and_examples_import_public_names_only():
+    namespaces = public_namespaces()
+    known = set(namespaces) | {
+        f"{home}.{name}" for home, namespace in namespaces.items() for name in public(namespace)
+    }
+    internal = {}
+    for page in [*PAGES, *(ROOT / "examples").rglob("*.py")]:
+        text, name = page.read_text(encoding="utf-8"), str(page.relative_to(ROOT))
+        for code in CODE.findall(text) if page.suffix == ".md" else [text]:
+            used = set(imports(code)) - known
+            if used and not name.startswith(ABOUT_INTERNALS):
+                internal.setdefault(name, set()).update(used)
+    assert internal == INTERNAL
+
+
 def test_every_package_is_described():
     described = (DOCS / "architecture.md").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -63,3 +159,17 @@ def test_every_code_block_says_its_language():
         fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
         assert all(opening for opening in fences[::2]), page.name
         assert len(fences) % 2 == 0, page.name
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md"])
+def test_a_first_number_takes_five_concepts(page):
+    """Whatever of discreet is named before a first number: functions, methods and arguments."""
+    first = CODE.search((ROOT / page).read_text(encoding="utf-8"))[1]
+    named = set()
+    for node in ast.walk(ast.parse(first)):
+        if isinstance(node, ast.Call):
+            named |= {one.arg for one in node.keywords}
+            called = ast.unparse(node.func)
+            if called.startswith("discreet."):
+                named.add(called.removeprefix("discreet."))
+    assert named == {"table", "columns", "integer", "budget", "epsilon"}

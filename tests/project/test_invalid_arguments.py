@@ -38,6 +38,7 @@ MOVED = {"sensitivity": 1, "epsilon": 1}
 MANY = {"categories": 4, "epsilon": 1}
 ALL = {"domain": CELLS, "workload": "all", "epsilon": 1}
 APPROX = {"delta": 1e-6}
+PRINTED = {"source": {"sex": ["f", "m"], "count": ["x", 12]}}
 NEAR = {"half_width": 1, "window": 1}
 
 # What is given is right: each argument in turn is replaced.
@@ -46,6 +47,14 @@ CALLS = [
     (discreet.approx_dp, {"epsilon": 1, "delta": 1e-6}),
     (discreet.zcdp, {"rho": 1}),
     (discreet.gdp, {"mu": 1, "relation": NeighboringRelation.ADD_REMOVE}),
+    (discreet.budget_for_risk, {"measure": "gdp", "advantage": 0.1}),
+    (discreet.budget_for_risk, {"true_positive_rate": 0.1, "false_positive_rate": 0.01}),
+    (discreet.gdp(1).meaning().true_positive_rate, {"false_positive_rate": 0.1}),
+    (discreet.gdp(1).meaning().posterior_probability, {"prior": 0.1, "above": 0.5}),
+    (discreet.gdp(1).meaning().identification, {"candidates": 10}),
+    (discreet.gdp(1).meaning().accuracy, {"prior": 0.1}),
+    (discreet.gdp(1).meaning().posterior, {"prior": 0.1}),
+    (discreet.gdp(1).meaning().curve, {"false_positive_rates": [0.1]}),
     (discreet.above_threshold, MOVED | {"positives": 1, "monotonic": False}),
     (
         discreet.compare_bounded_noise,
@@ -112,12 +121,21 @@ CALLS = [
     (ranges.ordered, {"labels": ["a", "b"]}),
     (ranges.suggest_cell_count, {"expected_rows": 100, "epsilon": 1}),
     (query.count, {"where": None, "by": ["a"], "keys": ["x"], "name": "n"}),
-    (query.mean, {"value": "a", "where": None, "by": None, "name": ""}),
+    (query.mean, {"value": "a", "sampling": True, "where": None, "by": None, "name": ""}),
     (query.histogram, {"value": "a", "edges": [0, 1]}),
     (query.median, {"value": "a", "bins": 10, "method": None}),
     (query.quantiles, {"value": "a", "q": [0.5]}),
     (query.covariance, {"value": "a", "other": "b"}),
     (query.count_units, {"by": "a"}),
+    (query.std, {"value": "a", "by": ["b"]}),
+    (query.correlation, {"value": "a", "other": "b"}),
+    (query.ratio, {"value": "a", "other": "b", "expected_ratio": 0.5, "sampling": True}),
+    (query.weighted_mean, {"value": "a", "weight": "b", "sampling": False}),
+    (query.share, {"by": "a", "value": None, "name": "n"}),
+    (query.compare, {"value": "a", "by": ["b"], "to": "c", "sampling": True}),
+    (query.count_distinct, {"value": "a", "at_least": 5}),
+    (query.minimum, {"value": "a", "bins": 10, "method": "tree"}),
+    (query.maximum, {"value": "a", "bins": 10, "method": "exponential"}),
     (intervals.compare_central_local, COLUMN | {"std": 1}),
     (intervals.compare_by_rows, BETWEEN | {"rows": [100, 200], "std": 1}),
     (
@@ -236,6 +254,22 @@ CALLS = [
     (
         disclosure.guaranteed_anonymity_set_size,
         {"values": VALUES, "at": VALUES, "delta": 1, "half_width": 1},
+    ),
+    (disclosure.published_table, PRINTED | {"columns": ["sex"], "across": None, "name": "t"}),
+    (disclosure.published_table, PRINTED | {"total": ["all"], "suppressed": ["x"], "below": 5}),
+    (
+        disclosure.published_table,
+        PRINTED | {"zeros_published": True, "rounded": 2, "rounding": "random", "population": {}},
+    ),
+    (
+        disclosure.audit_tables,
+        {
+            "tables": [disclosure.published_table({"sex": ["f", "m"], "count": ["x", 12]})],
+            "hierarchies": {"sex": {"all of them": ["f", "m"]}},
+            "open_columns": ["sex"],
+            "threshold": 5,
+            "seconds": 9,
+        },
     ),
     (disclosure.utility, {"original": VALUES, "released": VALUES, "edges": [0, 5, 9]}),
     (disclosure.wasserstein, {"values": VALUES, "other": VALUES, "order": 1}),

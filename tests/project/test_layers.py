@@ -30,11 +30,14 @@ ALLOWED = {
     "ledger": {"numpy", "psycopg*"},
     "ranges": {"numpy", "scipy"},
     "intervals": {"numpy", "scipy"},
+    "interop": set(),
+    "marginals": {"numpy", "scipy"},
     "local": {"narwhals", "numpy", "scipy"},
     "tables": {"numpy"},
     "models": {"joblib", "numpy", "scipy", "sklearn"},
     "audit": {"numpy", "scipy"},
     "disclosure": {"narwhals", "numpy", "scipy"},
+    "cards": set(),
     "report": {"numpy", "matplotlib*"},
     "spec": {"numpy"},
     "client": set(),
@@ -52,8 +55,11 @@ OWNED = {
     "starlette": {"server/"},
     "uvicorn": {"server/"},
     "pyspark": {"data/_spark/", "local/collection/_spark_reports.py"},
-    "polars": {"audit/cases/models.py"},
-    "pyarrow": {"local/collection/_spark_reports.py"},
+    "pandas": {"core/tabular.py"},  # the types of what is returned
+    "polars": {"audit/cases/models.py", "core/tabular.py"},
+    "pyarrow": {"local/collection/_spark_reports.py", "core/tabular.py"},
+    "sqlglot": {"query/_sql.py"},
+    "dp_accounting": {"interop/events.py"},
     "adbc_driver_postgresql": {"data/_postgres_source.py"},
 }
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}

@@ -15,7 +15,7 @@ MEAN = local.best_mean_randomizer(epsilon=1, lower=0, upper=10)
 @pytest.mark.parametrize(
     ("shown", "words"),
     [
-        (discreet.integer(lower=0, upper=9), "integer(lower=0, upper=9, missing=0)"),
+        (discreet.integer(lower=0, upper=9), "integer(lower=0, upper=9)"),
         (
             discreet.real(lower=0, upper=1, granularity=0.25, missing=0.5),
             "real(lower=0, upper=1, granularity=0.25, missing=0.5)",
@@ -36,15 +36,18 @@ MEAN = local.best_mean_randomizer(epsilon=1, lower=0, upper=10)
         (discreet.text(), "text()"),
         (query.mean("age", by="sex"), "Query('mean of age by sex')"),
         (query.count(name="People"), "Query('People')"),
-        (MEAN, "balanced(Guarantee(Pure(1), NeighboringRelation.LOCAL), reports of 1 bytes)"),
+        (MEAN, "balanced(Guarantee(epsilon 1, NeighboringRelation.LOCAL), reports of 1 bytes)"),
         (
             discreet.gaussian(sensitivity=1, rho=0.1),
             (
                 "gaussian(rho 0.1, add or remove one unit; std 2.236; on integers with sigma "
-                "2.23606798, or reals in steps of 1.91e-06 with sigma 2.23606798)"
+                "2.23606798)"
             ),
         ),
-        (local.Aggregator(MEAN).estimate(), "MeanEstimate(5, std at most inf, of 0 reports)"),
+        (
+            local.Aggregator(MEAN).estimate(),
+            "Mean of 0 reports (epsilon 1)\n  5  (95% between 0 and 10)",
+        ),
     ],
 )
 def test_in_one_line(shown, words):

@@ -1,7 +1,6 @@
 """The index of theorems: whole, up to date, and nothing in it without a test."""
 
 import ast
-import importlib.util
 import re
 from pathlib import Path
 
@@ -20,7 +19,7 @@ def file_of(path):
     return ROOT / path if path.startswith("research/") else ROOT / "tests" / path
 
 
-def test_the_page_is_what_the_docstrings_say():
+def test_the_page_is_what_the_comments_say():
     written, fresh = found.PAGE.read_text(encoding="utf-8"), found.index()
     # A new test file does not make the page stale; one that is gone does.
     assert TESTS.sub("", written) == TESTS.sub("", fresh), "run: python -m evidence.theorems"
@@ -39,21 +38,28 @@ def test_every_package_is_looked_through():
     assert all(usage.folder(package).is_dir() for package in found.PACKAGES)
 
 
-def test_every_statement_is_in_the_reference():
-    shown = {
-        package: re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        for package in found.PACKAGES
-        if (page := found.DOCS / "reference" / f"{package}.md").exists()
+def test_every_statement_has_an_anchor_of_its_own():
+    anchors = re.findall(r'<a id="(\S+)"></a>', found.PAGE.read_text(encoding="utf-8"))
+    assert len(anchors) == len(set(anchors)) == len(list(found.theorems()))
+
+
+def test_a_docstring_links_to_statements_that_exist():
+    anchors = set(re.findall(r'<a id="(\S+)"></a>', found.PAGE.read_text(encoding="utf-8")))
+    linked = {
+        (path.name, anchor)
+        for path in (ROOT / "src").rglob("*.py")
+        for anchor in re.findall(r"theorems\.md#([\w.]+)\)", path.read_text(encoding="utf-8"))
     }
-    assert set(shown) == set(found.PACKAGES)
-    for one in (name for names in shown.values() for name in names):
-        assert importlib.util.find_spec(one), one
-    for theorem in found.theorems():
-        module, names = theorem.place.module, shown[theorem.place.package]
-        inside = [
-            module.removeprefix(name) for name in names if f"{module}.".startswith(f"{name}.")
-        ]
-        assert any("._" not in below for below in inside), module
+    assert len(linked) > 50
+    assert {pair for pair in linked if pair[1] not in anchors} == set()
+
+
+def test_no_docstring_holds_a_statement():
+    part = re.compile(r"^ *(Theorem|Proof|Source|Needs)s?: ", re.MULTILINE)
+    for package in found.PACKAGES:
+        for path in usage.folder(package).rglob("*.py"):
+            for node, of in usage.definitions(usage.tree(path)):
+                assert not part.search(ast.get_docstring(node) or ""), (path, of)
 
 
 def test_every_statement_has_a_test():
@@ -85,18 +91,31 @@ def test_statements_are_read_with_their_parts(tmp_path, monkeypatch):
     path.parent.mkdir(parents=True)
     path.write_text(
         "class A:\n"
+        '    """Be.\n\n    More.\n    """\n\n'
+        "    # Theorem: that\n    #   `it` is.\n    #\n    # More words.\n\n"
+        "    # Source: of something else.\n"
         "    def f(self):\n"
-        '        """Do.\n\n        Theorem: it\n            is.\n'
-        '        Source: Somebody 2020, corrected.\n        """\n'
+        '        """Do."""\n        # Theorem: it\n        #   is.\n'
+        "        # Source: Somebody 2020, corrected.\n        return 1\n"
         "    def g(self):\n"
-        '        """Do.\n\n        Theorem: so.\n        Proof: see.\n        """\n'
+        '        """Do."""\n        # Theorem: so.\n        # Proof: see.\n'
         "    def h(self):\n"
-        '        """Do: a Theorem: or not."""\n',
+        '        """Do: a Theorem: or not."""\n'
+        "    def i(self):\n"
+        '        """Do.\n\n        Theorem: in the wrong place.\n        """\n'
+        "    def j(self):\n"
+        '        """Do."""\n        a = 1\n        # Theorem: about a line.\n',
         encoding="utf-8",
     )
-    first, second = found.stated(path)
-    assert (first.name, first.status, first.parts["Theorem"]) == ("one.A.f", "corrected", "it is.")
-    assert (second.name, second.status) == ("one.A.g", "proved")
+    first, second, third = found.stated(path)
+    assert (first.name, first.status) == ("one.A", "evident")
+    assert dict(first.parts) == {"": "Be.", "Theorem": "that `it` is."}
+    assert (second.name, second.status, second.parts["Theorem"]) == (
+        "one.A.f",
+        "corrected",
+        "it is.",
+    )
+    assert (third.name, third.status) == ("one.A.g", "proved")
 
 
 @pytest.fixture

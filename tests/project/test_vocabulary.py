@@ -1,13 +1,20 @@
-"""One word for one thing: what public functions call their arguments."""
+"""One word for one thing: names of arguments, and of the functions that messages recommend."""
 
+import ast
 import inspect
+import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import discreet
+from discreet.ledger.personal_budgets import PersonalBudgets
 from discreet.models import dp_sgd, pate, regression
+from discreet.tables.personalized_table import PersonalizedTable
 from discreet.tables.table import Table
+from tests.hostile.public import exported
+from tests.hostile.public import public as callables
 
 # The word on the left has one name here, the one on the right.
 OTHER_NAMES = {
@@ -70,3 +77,39 @@ def test_rng_is_always_a_random_source(name):
 
 def test_a_foreign_word_is_noticed():
     assert arguments(lambda *, n, quasi: (n, quasi)) & set(OTHER_NAMES)
+
+
+# ── Remedies ─────────────────────────────────────────────────────────────────────────────────────
+
+SOURCE = Path(discreet.__file__).parent
+CALLED = re.compile(r"(?<![\w/])([a-z_]\w*)\(")
+FORMULAS_AND_OTHERS = {
+    *("ln", "feature", "sample", "split"),
+    *("astype", "asarray", "reshape", "timedelta64", "toarray"),
+}
+"""In messages: formulas, plurals as "feature(s)", and functions of NumPy and pandas."""
+
+
+def messages(tree):
+    """The texts in what a module raises."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            for part in ast.walk(node.exc):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value
+
+
+def named_remedies(known):
+    """Functions that a message tells the reader to call, and that nobody can call."""
+    for path in SOURCE.rglob("*.py"):
+        for message in messages(ast.parse(path.read_text(encoding="utf-8"))):
+            for name in CALLED.findall(message):
+                if name not in known:
+                    yield f"{path.relative_to(SOURCE)}: {name}() in {message!r}"
+
+
+def test_messages_name_functions_that_exist():
+    known = {name.rpartition(".")[2] for name in (*callables(), *exported())}
+    known |= {*dir(PersonalizedTable), *dir(PersonalBudgets)}
+    assert not set(named_remedies(known | FORMULAS_AND_OTHERS))
+    assert set(named_remedies(FORMULAS_AND_OTHERS))

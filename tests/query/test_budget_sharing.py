@@ -23,15 +23,14 @@ from discreet.data.schema import category, integer
 from discreet.data.source import open_source
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
-from discreet.query import _estimate as estimate
 from discreet.query._measure import BudgetClaim, measure, share_budget
 from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import forecast
 
 SCHEMA = {
-    "x": integer(lower=-1, upper=3),
-    "y": integer(lower=0, upper=10),
+    "x": integer(lower=-1, upper=3, missing=-1),
+    "y": integer(lower=0, upper=10, missing=0),
     "g": category(["a", "b"], include_other=False),
 }
 SETTING = TableSpec(schema=SCHEMA, privacy_unit="u", limits=ContributionLimits(max_rows_per_unit=2))
@@ -138,7 +137,7 @@ RUNS = 4000
 def test_a_shared_sum_is_read_right():
     wide = {**SCHEMA, "g": category(range(RUNS), include_other=False)}
     for low, high in ((-1, 3), (-5, 2), (0, 7)):
-        schema = {**wide, "x": integer(lower=low, upper=high)}
+        schema = {**wide, "x": integer(lower=low, upper=high, missing=low)}
         asked = [queries.count(by="g"), queries.sum("x", by="g"), queries.mean("x", by="g")]
         made = plan_release(asked, setting=replace(SETTING, schema=schema), budget=ONE)
         (plan,) = made.passes
@@ -149,13 +148,13 @@ def test_a_shared_sum_is_read_right():
         }
         count, total, mean = made.noisy([sums], rng=seeded_rng(5))
         assert count[0] is total[0] is mean[0]  # one draw
-        scale = made.questions[1].scale
-        values = np.array(estimate.value(scale, total))
-        std = estimate.std(scale, total)[0]
+        scale = made.questions[1].estimator
+        values = np.array(scale.values(total))
+        std = scale.std(total)[0]
         assert std == pytest.approx(forecast(made.questions[1]).std)
         assert abs(values.mean() - truth) < 5.2 * std / np.sqrt(RUNS)
         assert np.std(values) == pytest.approx(std, rel=5.2 * np.sqrt(5 / 4 / RUNS))
-        low_end, high_end = map(np.array, estimate.interval(scale, total, 0.9))
+        low_end, high_end = map(np.array, scale.interval(total, 0.9))
         assert np.sum((low_end <= truth) & (truth <= high_end)) >= stats.binom.ppf(1e-6, RUNS, 0.9)
         width = forecast(made.questions[1], confidence=0.9).width
         assert np.all(high_end - values <= width * (1 + 1e-9))

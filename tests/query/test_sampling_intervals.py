@@ -36,7 +36,7 @@ def answered(query, *vectors, setting=SETTING, epsilon=Fraction(2)):
         title="",
         names=("i",),
         keys=keys,
-        scale=question.scale,
+        estimator=question.estimator,
         parts=parts,
         independent=question.independent,
     )
@@ -116,7 +116,7 @@ def test_quantiles_cover_those_of_the_population(rows):
         title="",
         names=question.names,
         keys=question.keys,
-        scale=question.scale,
+        estimator=question.estimator,
         parts=parts,
         independent=question.independent,
     )

@@ -31,14 +31,24 @@ LIMITS = {
     "rows": ContributionLimits(max_rows_per_unit=2),
     "rows and groups": ContributionLimits(max_rows_per_unit=3, max_groups_per_unit=1),
     "rows in a group": ContributionLimits(max_rows_per_unit_per_group=1),
+    "one row": ContributionLimits(max_rows_per_unit=1),
+    "three rows": ContributionLimits(max_rows_per_unit=3),
 }
 QUESTIONS = {
     "count": queries.count,
     "units": queries.count_units,
+    "known": lambda **k: queries.count(of="x", **k),
     "sum": lambda **k: queries.sum("x", **k),
     "mean": lambda **k: queries.mean("x", **k),
     "variance": lambda **k: queries.variance("x", **k),
     "covariance": lambda **k: queries.covariance("x", col("g") == "a", **k),
+    "mean in the population": lambda **k: queries.mean("x", sampling=True, **k),
+    "correlation": lambda **k: queries.correlation("x", col("g") == "a", **k),
+    "ratio": lambda **k: queries.ratio("x", col("g") == "a", sampling=True, **k),
+    "weighted mean": lambda **k: queries.weighted_mean("x", col("x") + 1, sampling=True, **k),
+    "share of a sum": lambda by: queries.share(by=by or {"all": col("x") < 9}, value=col("x") + 1),
+    "compare": lambda by: queries.compare("x", by="g", to="a"),  # always grouped
+    "distinct": lambda by: queries.count_distinct("x", at_least=2, by=by),
 }
 ROWS = [(x, g) for x in (-1, 1, 3) for g in "ab"]
 # What one unit can have: up to two rows of any kind, and more rows than any limit allows.
@@ -46,6 +56,11 @@ UNITS = [
     *(unit for size in range(3) for unit in combinations_with_replacement(ROWS, size)),
     *combinations_with_replacement([(-1, "a"), (3, "a"), (3, "b")], 4),
     ((1, "a"),) * 4,
+    # A row adds nothing to a sum over known values if its own is unknown.
+    ((None, "a"),),
+    ((3, None), (-1, "a")),
+    ((None, "a"), (3, "a"), (3, "b")),
+    ((None, None), (3, None), (3, "b"), (3, "a"), (None, "b")),
 ]
 RELATIONS = [NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE]
 
@@ -84,6 +99,10 @@ def slack(kind, grouped, relation, limits, part, norm):
         return "bounds of both signs: the two extremes do not meet in one group"
     if relation is NeighboringRelation.REPLACE_ONE and kind == "covariance" and grouped:
         return "the other value is that of the group"
+    if kind in ("correlation", "ratio", "weighted mean"):
+        return "both values belong together: not every pair of them is a row"
+    if kind in ("compare", "share of a sum", "distinct"):
+        return "groups differ from those of the other questions"
     return None
 
 
@@ -199,6 +218,6 @@ def test_fine_grids_are_made_coarser():
     (question,) = plan_release(
         [queries.variance("x")], setting=TableSpec(schema=fine), budget=QueryBudget(epsilon=1)
     ).questions
-    assert question.scale.shifts[0] == 0
-    assert question.scale.shifts[2] > question.scale.shifts[1] > 0
+    assert question.estimator.shifts[0] == 0
+    assert question.estimator.shifts[2] > question.estimator.shifts[1] > 0
     assert all(m.move.l1 <= 2**31 for m in question.measurements)

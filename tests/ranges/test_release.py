@@ -78,7 +78,7 @@ def test_answers_agree_with_each_other(planned):
     assert release.answer(5, 9) == pytest.approx(release.cells[4:9].sum())
     assert release.answer(None, 9) + release.answer(10, None) == pytest.approx(release.total)
     assert release.answer() == pytest.approx(release.total)
-    assert release.std(5, 9) ** 2 == pytest.approx(float(planned.variance(4, 8)))
+    assert release.answer_std(5, 9) ** 2 == pytest.approx(float(planned.variance(4, 8)))
     assert not release.private
     assert "not private" in str(release)
 
@@ -90,7 +90,7 @@ def test_the_artifact_stands_alone(planned):
     assert again.guarantee == release.guarantee == planned.guarantee
     a, b, _ = w.listed(w.all_ranges(), SIZE)
     assert (again.answer_many(a + 1, b + 1) == release.answer_many(a + 1, b + 1)).all()
-    assert again.interval(3, 20) == release.interval(3, 20)
+    assert again.answer_interval(3, 20) == release.answer_interval(3, 20)
     assert again.quantile(0.3) == release.quantile(0.3)
 
 
@@ -140,7 +140,9 @@ def test_intervals_cover(planned):
     few = np.random.default_rng(3).integers(0, len(a), 12)
     a, b = a[few], b[few]
     times = 150
-    low, high = planned.release(COUNTS, rng=seeded_rng(0)).interval(a + 1, b + 1, confidence=0.9)
+    low, high = planned.release(COUNTS, rng=seeded_rng(0)).answer_interval(
+        a + 1, b + 1, confidence=0.9
+    )
     width = (high - low) / 2
     errors = np.array(
         [
@@ -160,8 +162,8 @@ def test_intervals_cover(planned):
 def test_more_ranges_get_wider_intervals_that_still_hold():
     release = design("blocks").release(COUNTS, rng=seeded_rng(4))
     a, b, _ = w.listed(w.all_ranges(), SIZE)
-    low, high = release.interval(a + 1, b + 1)
-    close_low, close_high = release.interval(a[:9] + 1, b[:9] + 1)
+    low, high = release.answer_interval(a + 1, b + 1)
+    close_low, close_high = release.answer_interval(a[:9] + 1, b[:9] + 1)
     assert (low[:9] <= close_low).all()
     assert (high[:9] >= close_high).all()
     assert np.mean((low <= TRUTH[b + 1] - TRUTH[a]) & (TRUTH[b + 1] - TRUTH[a] <= high)) > 0.99
@@ -169,14 +171,14 @@ def test_more_ranges_get_wider_intervals_that_still_hold():
 
 def test_covariances_and_unions(planned):
     release = planned.release(COUNTS, rng=seeded_rng(5))
-    assert release.covariance((3, 9), (3, 9)) == pytest.approx(release.std(3, 9) ** 2)
+    assert release.covariance((3, 9), (3, 9)) == pytest.approx(release.answer_std(3, 9) ** 2)
     # The variance of a sum of two neighbors is that of the joined range.
-    parts = release.std(3, 9) ** 2 + release.std(10, 20) ** 2
+    parts = release.answer_std(3, 9) ** 2 + release.answer_std(10, 20) ** 2
     joined = parts + 2 * release.covariance((3, 9), (10, 20))
-    assert joined == pytest.approx(release.std(3, 20) ** 2)
+    assert joined == pytest.approx(release.answer_std(3, 20) ** 2)
     value, std = release.union([(10, 20), (3, 9)])
     assert value == pytest.approx(release.answer(3, 20))
-    assert std == pytest.approx(release.std(3, 20))
+    assert std == pytest.approx(release.answer_std(3, 20))
     overlap = release.covariance((3, 9), (5, 20))
     split = release.covariance((3, 4), (5, 20)) + release.covariance((5, 9), (5, 20))
     assert overlap == pytest.approx(split)
@@ -281,7 +283,7 @@ def test_a_public_total_is_answered_exactly():
     assert [float(law.scale) for law in planned.laws] == [2]
     release = planned.release(COUNTS, rng=seeded_rng(10))
     assert release.total == pytest.approx(COUNTS.sum())
-    assert release.std() == 0
+    assert release.answer_std() == 0
     lengths = np.arange(1, SIZE + 1)
     law = planned.laws[0].variance
     expected = law * lengths * (1 - lengths / SIZE)
@@ -298,10 +300,10 @@ def test_less_noise_than_doubles_can_tell_leaves_exact_answers(strategy, price):
         family="laplace" if "epsilon" in price else "gaussian",
     ).release(COUNTS, rng=seeded_rng(3))
     assert made.cells == pytest.approx(COUNTS, abs=1e-9)
-    low, high = made.interval(2, 40)
+    low, high = made.answer_interval(2, 40)
     assert low <= TRUTH[40] - TRUTH[1] <= high
     assert high - low < 1e-6
-    assert made.std(2, 40) < 1e-10
+    assert made.answer_std(2, 40) < 1e-10
     assert (made.cdf().high >= TRUTH[1:]).all()
     assert made.quantile(0.5).label == 1 + np.searchsorted(TRUTH[1:], TRUTH[-1] / 2)
     assert made.nonnegative().cells == pytest.approx(COUNTS, abs=1e-6)
@@ -324,7 +326,7 @@ def test_one_range_or_many():
     with pytest.raises(InvalidArgument, match="answer_many"):
         release.answer([1, 2], [3, 4])
     with pytest.raises(InvalidArgument, match="confidence"):
-        release.interval(1, 2, confidence=1)
+        release.answer_interval(1, 2, confidence=1)
     with pytest.raises(InvalidArgument, match="share"):
         release.quantile(1.5)
 
@@ -362,4 +364,4 @@ def test_dates_are_asked_by_dates():
     assert release.answer("2024-01-31", "2024-02-01") == pytest.approx(release.cells[30:32].sum())
     assert str(release.quantile(0).label) == "2024-01-01"
     assert Guarantee.from_json(json.dumps(json.loads(release.to_json())["guarantee"]))
-    assert math.isfinite(release.std("2024-01-31", None))
+    assert math.isfinite(release.answer_std("2024-01-31", None))

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 import discreet
 from discreet import local, seeded_rng
@@ -21,10 +21,12 @@ from discreet.local._heavy_hitters import HeavyHittersEstimate
 from discreet.local.ranges.haar import HaarResponse
 from discreet.ranges import workload
 from discreet.ranges.domain import integers
-from discreet.report.drawing.panel import BarPanel, LinePanel, stacked
+from discreet.report.drawing.figure import stacked
+from discreet.report.drawing.panel import BarPanel, LinePanel
 from discreet.report.local_section import KINDS, TABLES, panels
 
 CLIENTS = 3000
+KINDS_OF_SVG = ("text", "rect", "line", "polyline")
 ALL = workload.all_ranges()
 RNG = np.random.default_rng(1)
 VALUES = RNG.integers(0, 32, size=CLIENTS) % 23
@@ -112,12 +114,13 @@ def words(svg):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_drawn_in_both_ways(shown, kind, tmp_path):
-    told = words(discreet.plot(shown[kind], tmp_path / "a.svg").read_text())
+    told = words(discreet.plot(shown[kind], tmp_path / "a.svg").svg)
     assert told
     assert not any(text.endswith("…") for text in told)  # nothing was too long
     for panel in panels(shown[kind]):
         assert any(panel.title in text for text in told)
-    png = discreet.plot(shown[kind], tmp_path / "a.png").read_bytes()
+    discreet.plot(shown[kind], tmp_path / "a.png")
+    png = (tmp_path / "a.png").read_bytes()
     assert png.startswith(b"\x89PNG")
 
 
@@ -153,7 +156,7 @@ def test_the_list_of_kinds_is_complete(shown):
 @pytest.mark.parametrize("many", [0, 1, 400])
 def test_counts_of_every_randomizer_are_drawn(randomizer, many, tmp_path):
     values = ["a"] * many if randomizer.kind == "heavy_hitters" else VALUES[:many] % 8
-    drawn = discreet.plot(counted(randomizer, values), tmp_path / "a.svg").read_text()
+    drawn = discreet.plot(counted(randomizer, values), tmp_path / "a.svg").svg
     assert f"({many} reports of epsilon" in drawn
     assert not re.search(r"\b(nan|inf)\b", drawn)
     assert ("nothing is known" in drawn) == (many == 0)
@@ -231,7 +234,7 @@ def test_ranges_are_split_into_parts_and_summed_up(name):
     first, last = domain.label(0), domain.label((domain.size // len(bars.values)) - 1)
     ends = (first[0], last[1]) if isinstance(first, tuple) else (first, last)
     assert bars.values[0] == pytest.approx(release.answer(*ends))
-    assert (bars.low[0], bars.high[0]) == pytest.approx(release.interval(*ends))
+    assert (bars.low[0], bars.high[0]) == pytest.approx(release.answer_interval(*ends))
     curve = release.cdf()
     assert lines.lines[0].y == pytest.approx(curve.values)  # all cells: they are few
     assert lines.band.low == pytest.approx(curve.low)
@@ -243,11 +246,11 @@ def test_ranges_are_split_into_parts_and_summed_up(name):
 def test_labels_are_no_formulas(tmp_path):
     domain, values = DOMAINS["ordered"]
     release = counted(local.hierarchical_histogram(domain=domain, epsilon=1), values)
-    discreet.plot(release, tmp_path / "a.png")  # "c$d" at a tick and at a bar
-    figure = Figure()
-    panels(release)[1].draw(axes := figure.add_subplot())
-    figure.draw_without_rendering()
-    assert r"c\$d" in [tick.get_text() for tick in axes.get_xticklabels()]
+    figure = discreet.plot(release, tmp_path / "a.png")  # "c$d" at a tick and at a bar
+    (axes,) = figure.to_matplotlib().axes
+    shown = [text for text in axes.texts if text.get_text() == "c$d"]
+    assert len(shown) == 2
+    assert not any(text.get_parse_math() for text in shown)
 
 
 def test_without_reports_there_are_no_whiskers():
@@ -267,7 +270,7 @@ def test_a_plan_shows_every_candidate_and_the_chosen_one_first(shown, tmp_path):
         assert line.x == lengths.tolist()
         assert line.y == pytest.approx(one.by_length(lengths))
     assert "in clients of 3,000" in lines.y.label
-    drawn = " ".join(words(discreet.plot(plan, tmp_path / "a.svg").read_text()))
+    drawn = " ".join(words(discreet.plot(plan, tmp_path / "a.svg").svg))
     for one in plan.candidates:
         assert one.name in drawn  # on two lines, but whole
     assert "epsilon 1)" in only(panels(shown["LocalPlan"]), LinePanel).title
@@ -303,7 +306,7 @@ def test_a_density_holds_one_and_begins_where_its_numbers_do(shown):
     assert "1,000" not in ticks
     assert "bootstrap" in lines.note
     drawn = only(panels(shown["Bootstrap"]), LinePanel)
-    low, high = shown["Bootstrap"].interval(lambda one: one.density)
+    low, high = shown["Bootstrap"].interval_of(lambda one: one.density)
     assert drawn.band.low == pytest.approx(np.repeat(np.maximum(low, 0), 2))
     assert drawn.band.high == pytest.approx(np.repeat(high, 2))
     unsettled = replace(shown["Distribution"], converged=False)
@@ -342,14 +345,10 @@ def test_noises_are_compared_by_their_loss(shown):
 def test_texts_from_strangers_cannot_break_a_picture(tmp_path):
     bars = only(panels(FOUND), BarPanel)
     assert bars.values == pytest.approx(100 * FOUND.shares)
-    drawn = discreet.plot(FOUND, tmp_path / "a.svg").read_text()
+    drawn = discreet.plot(FOUND, tmp_path / "a.svg").svg
     told = words(drawn)
     assert {"café", r"$x^{$\frac", "<b>&\ufffd\ufffd", "\ufffdabc"} <= set(told)
     assert "<b>" not in drawn
-    figure = Figure()
-    axes = figure.add_subplot()
-    bars.draw(axes)
-    assert axes.get_yticklabels()[1].get_text() == r"\$x^{\$\frac"
     nothing = replace(FOUND, items=(), shares=np.empty(0), std=np.empty(0))
     assert "Nothing stands out" in only(panels(nothing), BarPanel).note
     discreet.plot(nothing, tmp_path / "b.png")
@@ -358,41 +357,41 @@ def test_texts_from_strangers_cannot_break_a_picture(tmp_path):
 # ── both ways of drawing agree ───────────────────────────────────────────────
 
 
-def drawn_axes(panel):
-    axes = Figure().add_subplot()
-    panel.draw(axes)
-    return axes
-
-
-def test_matplotlib_draws_the_same_bars(shown):
-    bars = only(panels(shown["Frequencies"]), BarPanel)
-    axes = drawn_axes(bars)
-    assert [patch.get_width() for patch in axes.patches] == pytest.approx(bars.values)
-    whiskers = [line.get_xdata() for line in axes.lines if len(line.get_xdata()) == 2][-8:]
-    assert whiskers == [pytest.approx(list(ends)) for ends in zip(bars.low, bars.high, strict=True)]
-    assert axes.yaxis_inverted()  # the largest is on top
-
-
-def test_matplotlib_draws_the_same_ladder(shown):
-    bars = only(panels(shown["Ladder"]), BarPanel)
-    axes = drawn_axes(bars)
-    left, right = axes.get_xlim()
-    assert axes.get_xscale() == "log"
-    assert left <= min(bars.values)
-    assert right > max(bars.values)
-    assert [text.get_text().strip() for text in axes.texts][-1] == f"{bars.values[-1]:,.4g}"
-
-
-def test_matplotlib_draws_the_same_curves_without_what_logarithms_have_not(shown):
-    lines = only(panels(shown["LocalPlan"]), LinePanel)
-    axes = drawn_axes(lines)
-    assert lines.lines[0].y[-1] == 0  # the whole is known
-    for line, curve in zip(axes.lines, lines.lines, strict=True):
-        assert line.get_ydata().tolist() == [y for y in curve.y if y > 0]
-    styles = {(line.get_linestyle(), line.get_marker()) for line in axes.lines}
-    assert len(styles) == len(lines.lines)
+def test_matplotlib_draws_the_same_words_bars_and_lines(shown, kind_drawn):
+    figure = discreet.plot(shown[kind_drawn])
+    (axes,) = figure.to_matplotlib().axes
+    drawn = list(ET.fromstring(figure.svg).iter())
+    named = {kind: [x for x in drawn if x.tag.endswith("}" + kind)] for kind in KINDS_OF_SVG}
+    assert sorted(x.get_text() for x in axes.texts) == sorted(x.text or "" for x in named["text"])
+    boxes = [float(x.get("width")) for x in named["rect"] if x.get("width") != "100%"]
+    widths = [x.get_width() for x in axes.patches if isinstance(x, Rectangle)]
+    assert widths == pytest.approx(boxes)
+    assert len(axes.lines) == len(named["line"]) + len(named["polyline"])
     # Told apart without color: only grays.
-    assert all(line.get_color() in {"0", "0.35"} for line in axes.lines)
+    colors = {x.get("stroke", x.get("fill", "#000")) for x in drawn} - {"none"}
+    assert all(len(set(color.strip("#"))) == 1 or color.startswith("rgb") for color in colors)
+
+
+@pytest.fixture(params=["Frequencies", "Ladder", "LocalPlan", "LocalRanges", "Bootstrap"])
+def kind_drawn(request):
+    return request.param
+
+
+def test_logarithms_leave_out_what_is_not_positive(shown):
+    lines = only(panels(shown["LocalPlan"]), LinePanel)
+    assert lines.lines[0].y[-1] == 0  # the whole is known
+    curves = re.findall(r'<polyline points="([^"]*)"', lines.svg())
+    assert len(curves[0].split()) == len(lines.lines[0].y) - 1
+
+
+def test_notebooks_show_a_figure_and_it_can_be_saved_later(shown, tmp_path):
+    figure = discreet.plot(shown["Frequencies"])
+    assert figure._repr_svg_() == figure.svg
+    assert figure.save(tmp_path / "later.svg").read_text(encoding="utf-8") == figure.svg
+    assert repr(figure).startswith("Figure(8 shares (3,000 reports")
+    for bad, why in ((tmp_path / "a.xyz", "must end in"), (tmp_path / "no" / "a.svg", "no folder")):
+        with pytest.raises(InvalidArgument, match=why):
+            figure.save(bad)
 
 
 def test_panels_lie_below_each_other_in_svg(shown):

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel
-from discreet.report.drawing.responsive import drawn, meter, number
+from discreet.report.drawing.responsive import drawn, meter
 
 BARS = BarPanel(
     labels=["<b>free</b>", "25 percent"],
@@ -123,11 +123,3 @@ def test_a_meter_never_passes_its_end():
     assert 'class="spent" x="0.00%" width="70.00%"' in html
     assert 'class="this" x="70.00%" width="30.00%"' in html
     assert "&quot;all&quot;" in html
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(0.0, "0"), (12, "12"), (1234.5678, "1,235"), (0.01234567, "0.01235"), (5e10, "5e+10")],
-)
-def test_numbers_are_short(value, words):
-    assert number(value) == words

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from discreet.accounting.guarantee import pure_dp
-from discreet.core.errors import BudgetExceeded, InvalidArgument
+from discreet.core.errors import BudgetExceeded, InvalidArgument, Unsupported
+from discreet.data.source import EngineFailure
 from discreet.server import config as configs
 from discreet.server.jobs import runner as runners
 from discreet.server.middleware.errors import Busy, Conflict, Forbidden, NotFound
@@ -96,7 +97,7 @@ def test_the_same_request_is_one_job_and_one_charge(start):
     assert service.ledger(OLGA, verify=True).verification.ok
 
 
-STEPS = ("reserve_batch", "execute_reserved", "publish", "settle", "settled")
+STEPS = ("reserve_plan", "execute_reserved", "publish", "settle", "settled")
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -105,7 +106,7 @@ def test_a_worker_that_dies_anywhere_is_replaced(start, monkeypatch, step, after
     victim, heir = start(), start()
     job = victim.submit(ANA, "people", COUNT, request_id="a")
     place = {
-        "reserve_batch": (runners, "reserve_batch"),
+        "reserve_plan": (runners, "reserve_plan"),
         "execute_reserved": (runners, "execute_reserved"),
         "publish": (victim.queue, "publish"),
         "settle": (runners.Reservation, "settle"),
@@ -416,3 +417,29 @@ def test_tokens_are_hashes_and_end(start):
         people.add("ana", "analyst")
     with pytest.raises(InvalidArgument, match="never change"):
         people.add("ben", "owner")
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        InvalidArgument("line 7 of 'people.csv' begins a record that is not of RFC 4180"),
+        EngineFailure("reading the lines failed"),
+        Unsupported("these files can be read only with pyarrow"),
+    ],
+)
+def test_why_data_cannot_be_opened_is_for_the_owner_alone(start, monkeypatch, failure):
+    """It may name a line, or a folder; nothing is charged."""
+    service = start()
+
+    def refuse(*_):
+        raise failure
+
+    monkeypatch.setattr(service.runner._opener, "open", refuse)
+    job = service.submit(ANA, "people", COUNT, request_id="r1")
+    assert service.runner.step()
+    found = service.job(ANA, job.id)
+    assert (found.state, found.error) == (
+        "failed",
+        "The data of this table cannot be opened: ask the owner.",
+    )
+    assert charges(service) == []

@@ -60,7 +60,7 @@ def test_the_first_form_asks_for_a_count():
 def test_every_kind_gives_a_question_that_can_be_planned(kind):
     given = form(kind=kind, bins="16" if kind == "ranges" else "", **OF)
     made = release_spec([query_of_form(given, COLUMNS)], setting=SETTING, limit={"epsilon": 1})
-    assert made.work().guarantee.epsilon(0.0) == pytest.approx(0.5, rel=1e-9)
+    assert made.plan().guarantee.epsilon(0.0) == pytest.approx(0.5, rel=1e-9)
 
 
 def test_all_fields_are_read():
@@ -111,7 +111,7 @@ def test_ranges_of_two_columns_are_rectangles():
     made = query_of_form(given, COLUMNS)
     assert made["of"] == ["pay", "age"]
     assert made["bins"] == {"pay": 8}
-    assert release_spec([made], setting=SETTING, limit={"epsilon": 1}).work().ranges
+    assert release_spec([made], setting=SETTING, limit={"epsilon": 1}).plan().ranges
 
 
 def test_an_error_may_be_asked_for_instead_of_a_price():
@@ -145,6 +145,8 @@ def test_what_is_wrong_is_named(fields, said):
 QUESTIONS = [
     {"kind": "count", "epsilon": 0.5},
     {"kind": "covariance", "of": ["pay", "age"], "expected_rows": 10, "rho": 0.5},
+    {"kind": "correlation", "of": ["pay", "age"], "expected_rows": 10, "epsilon": 0.5},
+    {"kind": "maximum", "of": "pay", "method": "tree", "epsilon": 0.5},
     {"kind": "quantiles", "of": "pay", "q": [0.1, 0.9], "method": "tree", "epsilon": 1},
     {"kind": "histogram", "of": "age", "edges": [20, 40], "epsilon": 1, "delta": 1e-06},
     {
@@ -170,7 +172,7 @@ QUESTIONS = [
 @pytest.mark.parametrize("one", QUESTIONS, ids=lambda one: one["kind"])
 def test_a_question_survives_the_form(one):
     assert query_of_form(fields_of(one), COLUMNS) == one
-    assert release_spec([one], setting=SETTING, limit={"epsilon": 1}).work().guarantee
+    assert release_spec([one], setting=SETTING, limit={"epsilon": 1}).plan().guarantee
 
 
 def test_questions_that_were_kept_come_back():

@@ -24,7 +24,7 @@ def test_the_whole_way_from_a_form_to_a_file(ana):
     assert 'class="whisker"' in page.text
     assert "What is promised" in page.text
     rows = list(csv.DictReader(ana.get(f"{path}/csv").text.splitlines()))
-    assert [row["group"] for row in rows] == ["north", "south"]
+    assert [row["place"] for row in rows] == ["north", "south"]
     assert abs(float(rows[0]["value"]) - 300) < 40
     assert json.loads(ana.get(f"{path}/json").text)["releases"]
     answer = ana.get(f"{path}/html")

@@ -39,6 +39,18 @@ QUERIES = [
     queries.mean(col("pay") / 4, where=col("day") < dt.date(2026, 6, 1)),
     queries.variance("age"),
     queries.covariance("age", 2 * col("pay")),
+    queries.mean("age", sampling=True),
+    queries.std("age", by="well"),
+    queries.correlation("age", col("pay") / 2),
+    queries.ratio("pay", "age", expected_ratio=Fraction(1, 3), sampling=True),
+    queries.weighted_mean("pay", "age", by="place"),
+    queries.share(by=["place", "well"]),
+    queries.share(by="place", value="pay"),
+    queries.compare("pay", by="place", to="b", sampling=True),
+    queries.compare("pay", by=["place", "well"], to=("b", True)),
+    queries.count_distinct("place", at_least=10, by="well"),
+    queries.minimum("age", bins=10),
+    queries.maximum("age", method="exponential"),
     queries.median("age", bins=10, method="tree"),
     queries.quantiles("pay", [Fraction(1, 3), 0.5], by="well"),
     queries.histogram("age", edges=[18, 65]),
@@ -80,7 +92,7 @@ def test_questions_that_share_a_budget(amount, weights):
     words = [{**sent(one), **amount, "weight": weight} for one, weight in shares]
     back = release_spec(words, setting=SETTING)
     local = plan_release(several, setting=SETTING, budget=budget(**amount), weights=weights)
-    assert repr(told(back.work().design)) == repr(told(local))
+    assert repr(told(back.plan())) == repr(told(local))
     assert back.order() == [0, 1, 2]
 
 
@@ -100,7 +112,7 @@ def test_ranges_and_rectangles():
     amount = budget(rho=0.1)
     local = [plan_query(query, setting=SETTING, budget=amount) for query in (one, two)]
     local.append(plan_grid_query(three, setting=SETTING, budget=amount))
-    for found, expected in zip(back.work().ranges, local, strict=True):
+    for found, expected in zip(back.plan().ranges, local, strict=True):
         assert found.query.title == expected.query.title
         assert found.counted.program() == expected.counted.program()
         assert found.ranked.best.describe() == expected.ranked.best.describe()
@@ -115,7 +127,7 @@ def test_a_workload_of_another_kind_stays_here():
 def test_only_equal_amounts_are_shared():
     words = {"kind": "count", "weight": 1}
     given = [{**words, "epsilon": 1}, {**words, "epsilon": 1}, {**words, "epsilon": 2}]
-    assert release_spec(given, setting=SETTING).work().guarantee.epsilon(0) == 3
+    assert release_spec(given, setting=SETTING).plan().guarantee.epsilon(0) == 3
 
 
 @pytest.mark.parametrize(
@@ -136,4 +148,4 @@ def test_only_equal_amounts_are_shared():
 )
 def test_what_makes_no_sense_is_refused(statistic):
     with pytest.raises(InvalidArgument):
-        release_spec([statistic], setting=SETTING).work()
+        release_spec([statistic], setting=SETTING).plan()

@@ -19,7 +19,7 @@ from discreet.mechanisms.partition_selection import partition_selection
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
 from discreet.query._answer import NoisyAnswer
-from discreet.query._measure import SumEstimator
+from discreet.query._estimate import SumEstimator
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query.key_sets import KeySet
 from discreet.report import release_report as page
@@ -249,7 +249,7 @@ def released(table, values, law, *, kind="count", exponent=0, shift=0):
     keys = tuple((f"k{i}",) for i in range(len(values)))
     scale = SumEstimator(kind=kind, lower=0, upper=1, exponent=exponent, shifts=(shift,))
     part = NoisyIntegers(name="rows", values=tuple(values), noise=law)
-    answer = NoisyAnswer(title="t", names=("k",), keys=keys, scale=scale, parts=(part,))
+    answer = NoisyAnswer(title="t", names=("k",), keys=keys, estimator=scale, parts=(part,))
     found = table.count(epsilon=1)
     return replace(found, _noisy=answer, value=tuple(answer.values))
 

@@ -48,6 +48,8 @@ def frame():
             "day": [FIRST + dt.timedelta(days=int(d)) for d in random.integers(0, 14_000, MANY)],
             "well": random.integers(0, 2, MANY) == 1,
             "place": ["here"] * MANY,
+            "note": ["seen"] * MANY,
+            "one": [3] * MANY,
         }
     )
 
@@ -74,7 +76,7 @@ def test_without_noise_they_are_the_true_ones(table, column):
     made = table.large_domain_quantiles(column, LEVELS, epsilon=10_000)
     values = np.minimum(frame()[column], 1e9) if column == "pay" else frame()[column]
     assert list(made.values) == [true(values, level) for level in LEVELS]
-    assert made.value(0.5) == made.values[1]
+    assert made.at(0.5) == made.values[1]
     some = table.large_domain_quantiles(column, [0.5], where=col("well"), epsilon=10_000)
     assert some.values == (true(frame().filter(pl.col("well"))[column], LEVELS[1]),)
 
@@ -104,7 +106,7 @@ def test_what_is_told(table):
     assert made.query_text == "quantiles 0.1, 0.5, 0.9 of day"
     assert "ranks within" in str(made)
     with pytest.raises(InvalidArgument, match=r"0\.1, 0\.5, 0\.9"):
-        made.value(0.2)
+        made.at(0.2)
 
 
 def design(

@@ -150,7 +150,7 @@ def test_what_is_refused(ledger):
     with pytest.raises(InvalidArgument, match="levels of 'consent'"):
         table.with_personal_budgets(budget="consent", privacy_levels={"lax": 1})
     for declared in (
-        discreet.category(["open", "strict"], include_other=False),
+        discreet.category(["open", "strict"], include_other=False, missing="open"),
         discreet.category(["open", "strict"], missing="strict"),
     ):
         schema = {**table.spec.schema, "consent": declared}
@@ -178,7 +178,7 @@ def test_what_is_refused(ledger):
             budget="consent", privacy_levels=LEVELS
         ).count()
     crowd = panel(ledger)
-    with pytest.raises(InvalidArgument, match="levels of the crowd"):
+    with pytest.raises(InvalidArgument, match="levels of personal_budgets"):
         table.with_personal_budgets(personal_budgets=crowd, privacy_levels={"lax": 1})
     with pytest.raises(InvalidArgument, match="unit"):
         opened((), ledger, privacy_unit=None).with_personal_budgets(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,12 +20,13 @@ from discreet.data.execute import collect
 from discreet.data.program import ContributionLimits
 from discreet.noise.random_source import seeded_rng
 from discreet.query._measure import TableSpec
+from discreet.query._release_plan import ReleasePlan
 from discreet.query.budget import budget
 from discreet.ranges import workload
 from discreet.ranges.domain import BinnedDomain, DateDomain, IntegerDomain, OrdinalDomain
 from discreet.ranges.grid.table_query import plan_grid_query, rectangles
 from discreet.ranges.table_query import ROWS, cells_of, plan_query, ranges
-from discreet.tables._execute import ReleaseBatch, execute_batch
+from discreet.tables._execute import execute
 from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
 
 DAYS = dt.date(2024, 2, 27), dt.date(2024, 3, 2)
@@ -50,6 +52,8 @@ def frame():
             "pay": random.uniform(-1, 12, MANY),
             "grade": random.choice(["fail", "pass", "good", "lost"], MANY),
             "well": random.integers(0, 2, MANY) == 1,
+            "hour": [dt.datetime(2024, 2, 27, 5, tzinfo=dt.UTC)] * MANY,
+            "note": ["seen"] * MANY,
         }
     )
 
@@ -258,12 +262,12 @@ def test_a_short_budget_reads_nothing(tmp_path, monkeypatch):
 
 def test_questions_and_ranges_are_reserved_together(table, account):
     asked = discreet.query.count()
-    work = ReleaseBatch(
-        design=table._design([asked], None, epsilon=1),
+    work = replace(
+        table._design([asked], None, epsilon=1),
         ranges=(plan_query(ranges("age"), setting=table.spec, budget=budget(epsilon=2)),),
     )
     before = account.remaining
-    (count,), (ages,) = table._run_all(work, label="both")
+    (count,), (ages,), _ = execute(table, work, label="both", rng=discreet.system_rng())
     assert before - account.remaining == 3
     assert count.receipt == ages.receipt
     assert count.receipt.label == "both"
@@ -271,15 +275,15 @@ def test_questions_and_ranges_are_reserved_together(table, account):
     other = TableSpec(schema=COLUMNS, relation=NeighboringRelation.REPLACE_ONE)
     foreign = plan_query(ranges("age"), setting=other, budget=budget(epsilon=1))
     with pytest.raises(InvalidArgument, match="relation"):
-        table._run_all(ReleaseBatch(ranges=(foreign,)))
+        execute(table, ReleasePlan(ranges=(foreign,)), rng=discreet.system_rng())
     with pytest.raises(InvalidArgument, match="at least one"):
-        ReleaseBatch()
+        ReleasePlan()
 
 
 def test_seeds_are_refused(table):
     found = plan_query(ranges("age"), setting=table.spec, budget=budget(epsilon=1))
     with pytest.raises(NotCertified, match="private"):
-        execute_batch(table, ReleaseBatch(ranges=(found,)), label=None, rng=seeded_rng(1))
+        execute(table, ReleasePlan(ranges=(found,)), rng=seeded_rng(1))
 
 
 def test_the_json_stands_alone(table):
@@ -288,7 +292,7 @@ def test_the_json_stands_alone(table):
     for reader in (ChargedRangeRelease, discreet.RangeRelease):
         again = reader.from_json(text)
         assert again.answer("2024-02-28", None) == made.answer("2024-02-28", None)
-        assert again.interval(None, "2024-02-28") == made.interval(None, "2024-02-28")
+        assert again.answer_interval(None, "2024-02-28") == made.answer_interval(None, "2024-02-28")
     again = ChargedRangeRelease.from_json(text)
     assert again.receipt == made.receipt
     assert again.to_json() == text
@@ -465,7 +469,7 @@ def test_the_width_is_that_of_the_interval(table):
     widths = []
     for a in range(12):
         for b in range(a, 12):
-            low, high = made.interval(a - 2, b - 2)
+            low, high = made.answer_interval(a - 2, b - 2)
             widths.append((high - low) / 2)
             assert plan.best.width(a, b, confidence=0.95) == pytest.approx(widths[-1], rel=1e-6)
     assert plan.candidates[0].width(confidence=0.95) == pytest.approx(max(widths), rel=0.02)

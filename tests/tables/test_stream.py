@@ -1,5 +1,6 @@
 """Streams in a file: charged once, one process, units limited, killed and going on."""
 
+import datetime as dt
 import json
 import os
 import sqlite3
@@ -7,6 +8,9 @@ import stat
 import subprocess
 import sys
 import threading
+import uuid
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +74,7 @@ def test_a_stream_in_memory(account):
     with stream(account=account, epsilon=1, keys=["in", "out"], window=5) as visits:
         answers = visits.feed(np.ones((7, 2), dtype=np.int64))
     assert answers.values.shape == (7, 2)
-    assert answers.std.shape == (7,)
+    assert answers.std.shape == (7, 2)
     low, high = answers.interval(0.9)
     assert np.all(low < answers.values)
     assert np.all(answers.values < high)
@@ -177,21 +181,22 @@ def test_of_each_unit_the_first_events_count(tmp_path):
         file.feed([1], rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="units"):
         file.events([5], end=5, rng=seeded_rng(1))
-    with pytest.raises(OutOfDomain, match="units"):
-        file.events([5], units=[1.5], end=5, rng=seeded_rng(1))
+    for units in (np.array([1.5]), "7", 7, np.array([[7]]), [7, 8]):
+        with pytest.raises(OutOfDomain, match="units"):
+            file.events([5], units=units, end=5, rng=seeded_rng(1))
     file.close()
 
 
-@pytest.mark.parametrize("unit", [7, 8])
-def test_whether_an_event_is_refused_does_not_tell_whose_are_used_up(unit):
-    # Of 7 nothing is counted any more, of 8 all: both are late, or of no key.
-    for keys, late in ((None, {}), (["a", "b"], {"keys": [2]}), (["a", "b"], {"keys": [0, 1]})):
+def test_an_event_that_is_left_out_uses_nothing_up():
+    """Late, beyond the end, or of no key: neither counted, nor one of the unit's events."""
+    for keys, place in ((None, {}), (["a", "b"], {"keys": [0, 0, 2, 1]})):
         file = exact(None, horizon=9, keys=keys)
         first = {} if keys is None else {"keys": [0]}
-        file.events([1], units=[7], end=1, rng=seeded_rng(1), **first)
-        with pytest.raises(OutOfDomain):
-            file.events([1 if keys is None else 2], units=[unit], end=2, rng=seeded_rng(1), **late)
-        assert file.steps == 1
+        file.events([1], units=[8], end=1, rng=seeded_rng(1), **first)
+        steps = [1, 3, 2 if keys else 7, 2]
+        told = file.events(steps, units=[7] * 4, end=2, rng=seeded_rng(1), **place)
+        assert np.rint(told.values).sum() == 2
+        assert file.steps == 2
 
 
 def test_without_one_unit_the_counts_move_by_at_most_its_limit():
@@ -222,28 +227,77 @@ def test_without_one_unit_the_counts_move_by_at_most_its_limit():
         assert max(moves) == 4
 
 
-def test_a_unit_is_not_counted_once_as_a_number_and_once_as_text(tmp_path):
+def test_an_array_of_the_other_kind_of_units_is_refused(tmp_path):
     file = exact(tmp_path / "stream.db")
-    assert round(file.events([1, 1], units=[7, 7], end=1, rng=seeded_rng(1)).values[-1]) == 1
+    one = np.array([7, 7])
+    assert round(file.events([1, 1], units=one, end=1, rng=seeded_rng(1)).values[-1]) == 1
     with pytest.raises(InvalidArgument, match="one kind"):
-        file.events([2], units=["7"], end=2, rng=seeded_rng(1))
+        file.events([2], units=np.array(["7"]), end=2, rng=seeded_rng(1))
+    assert file.steps == 1
     assert round(file.events([2, 2], units=[7, 8], end=2, rng=seeded_rng(1)).values[-1]) == 2
     file.close()
     names = exact(None)
-    names.events([1], units=["7"], end=1, rng=seeded_rng(1))
+    names.events([1], units=np.array(["7"]), end=1, rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="one kind"):
-        names.events([2], units=[7], end=2, rng=seeded_rng(1))
+        names.events([2], units=np.array([7]), end=2, rng=seeded_rng(1))
 
 
-@pytest.mark.parametrize("unit", [np.uint64(2**63), "anna\ud800"])
-def test_a_unit_that_the_file_cannot_hold_is_not_quoted(unit):
+PEOPLE = [
+    *("a", "a\0", "a\0\0", "\0", "", "7", 7, b"7", b"a", 7.5, 2**63, 2**64 + 7, -(2**63) - 1),
+    *(
+        "anna\ud800",
+        "\udfff",
+        10**5000,
+        ("a", 7),
+        ("a", "7"),
+        dt.date(2020, 1, 1),
+        uuid.UUID(int=7),
+    ),
+]
+
+
+def test_strange_units_are_as_many_people_as_they_are(tmp_path):
+    """One event each, over three feeds and a restart, in any order."""
+    path = tmp_path / "stream.db"
+    file = exact(path)
+    first = file.events([1] * len(PEOPLE), units=PEOPLE, end=1, rng=seeded_rng(1))
+    assert round(first.values[-1]) == len(PEOPLE)
+    file.close()
+    file = exact(path)
+    for step, units in ((2, PEOPLE[::-1]), (3, PEOPLE + PEOPLE)):
+        told = file.events([step] * len(units), units=units, end=step, rng=seeded_rng(1))
+        assert round(told.values[-1]) == len(PEOPLE)
+    same = [7.0, np.int8(7), Fraction(7), Decimal("7.00"), np.uint64(2**63), Fraction(15, 2)]
+    told = file.events([4] * len(same), units=same, end=4, rng=seeded_rng(1))
+    assert round(told.values[-1]) == len(PEOPLE)
+    file.close()
+
+
+class Raises:
+    def __str__(self):
+        raise ZeroDivisionError
+
+    __repr__ = __hash__ = __eq__ = __str__
+
+
+NOBODY = [
+    None,
+    float("nan"),
+    float("inf"),
+    np.datetime64("NaT"),
+    Raises(),
+    {},
+    [7],
+    1j,
+    Decimal("NaN"),
+]
+
+
+@pytest.mark.parametrize("odd", NOBODY, ids=range(len(NOBODY)))
+def test_an_event_that_is_nobodys_changes_nothing(odd):
     file = exact(None)
-    with pytest.raises(OutOfDomain, match="units must be") as caught:
-        file.events([1], units=np.array([unit]), end=1, rng=seeded_rng(1))
-    assert "anna" not in str(caught.value)
-    assert caught.value.__context__ is None
-    assert file.steps == 0
-    file.events([1], units=[7], end=1, rng=seeded_rng(1))
+    told = file.events([1, 1, 1], units=[odd, 2**61 + 1, 2**61 + 2], end=1, rng=seeded_rng(1))
+    assert round(told.values[-1]) == 2
 
 
 @pytest.mark.parametrize("held", [b"", b"noise", b"PK\x03\x04 so on", b"PK\x05\x06" + bytes(18)])

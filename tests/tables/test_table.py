@@ -22,6 +22,7 @@ from discreet.data.program import ContributionLimits
 from discreet.noise.random_source import seeded_rng
 from discreet.query._release_plan import plan_release
 from discreet.query.budget import QueryBudget
+from discreet.tables._execute import execute
 from discreet.tables.table import Table
 
 CANARY_TEXT = "Zarathustra"
@@ -43,10 +44,10 @@ def people():
 
 
 COLUMNS = {
-    "age": discreet.integer(lower=0, upper=120),
+    "age": discreet.integer(lower=0, upper=120, missing=0),
     "sex": discreet.category(["f", "m"], include_other=False),
     "day": discreet.date(lower=dt.date(2026, 1, 1), upper=dt.date(2026, 1, 4)),
-    "pay": discreet.real(lower=0, upper=2000, granularity=0.25),
+    "pay": discreet.real(lower=0, upper=2000, granularity=0.25, missing=0),
 }
 
 
@@ -58,6 +59,10 @@ def opened(source, account, **changes):
         "account": account,
     }
     return discreet.table(source, **{**settings, **changes})
+
+
+def carried_out(table, plan, rng=None):
+    return execute(table, plan, rng=rng or discreet.system_rng())[0]
 
 
 @pytest.fixture
@@ -147,7 +152,7 @@ def test_forecasts_cost_nothing(people, account):
     head = account.head
     assert t.forecast(query.count(), epsilon=1).width == 6
     assert t.forecast(query.mean("pay"), epsilon=1).width is None
-    assert "state the number" in str(t.forecast(query.mean("pay"), epsilon=1))
+    assert "give expected_rows" in str(t.forecast(query.mean("pay"), epsilon=1))
     assert t.forecast(query.mean("pay"), epsilon=1, expected_rows=400).width > 0
     assert account.head == head
 
@@ -202,13 +207,13 @@ def test_a_failure_stays_spent(people, account, monkeypatch):
 
 def test_a_typing_error_costs_nothing(people, account):
     columns = {**COLUMNS, "height": discreet.integer(lower=0, upper=250)}
-    t = opened(people, account, columns=columns)
+    t = opened(people, account)
     head = account.head
     other = replace(
         t.spec, privacy_unit=None, limits=ContributionLimits()
     )  # would protect rows, not people
     for wrong in (
-        lambda: t.mean("height", epsilon=1),
+        lambda: opened(people, account, columns=columns),
         lambda: t.mean("nobody", epsilon=1),
         lambda: t.count(epsilon=-1),
         lambda: t.count(),
@@ -216,8 +221,8 @@ def test_a_typing_error_costs_nothing(people, account):
         lambda: opened(people, account, max_rows_per_unit=None).count(epsilon=1),
         lambda: opened(people, account, privacy_unit="nobody").count(epsilon=1),
         lambda: opened(people, account, columns={"age": int}),
-        lambda: t._release_planned(
-            plan_release([query.count()], setting=other, budget=QueryBudget(epsilon=1))
+        lambda: carried_out(
+            t, plan_release([query.count()], setting=other, budget=QueryBudget(epsilon=1))
         ),
     ):
         with pytest.raises(discreet.InvalidArgument):
@@ -249,7 +254,7 @@ def test_the_public_door_takes_no_bits(people, account):
     head = account.head
     planned = plan_release([query.count()], setting=t.spec, budget=QueryBudget(epsilon=1))
     with pytest.raises(discreet.NotCertified):
-        t._run(planned, label=None, rng=seeded_rng(1))
+        carried_out(t, planned, rng=seeded_rng(1))
     assert account.head == head
 
 
@@ -333,19 +338,21 @@ def test_texts_that_are_no_release_are_refused(people, account):
 
 def test_pictures(people, account, tmp_path):
     made = opened(people, account).histogram("age", edges=[18, 65], epsilon=1)
-    svg = discreet.plot(made, tmp_path / "ages.svg").read_text()
+    svg = discreet.plot(made, tmp_path / "ages.svg").svg
     assert svg.count("<rect") == 4  # the ground, and a bar for each
     assert ET.fromstring(svg).tag.endswith("svg")
     assert "95 times of 100" in svg
     assert "&lt; 18" in svg
-    assert discreet.plot(made, tmp_path / "ages.png").stat().st_size > 1000
+    discreet.plot(made, tmp_path / "ages.png")
+    assert (tmp_path / "ages.png").stat().st_size > 1000
     t = opened(people, account)
     for method, whiskers in (("tree", 9), ("exponential", 0)):
         made = t.quantiles("pay", [0.25, 0.5, 0.75], method=method, epsilon=1)
-        svg = discreet.plot(made, tmp_path / "pay.svg").read_text()
+        svg = discreet.plot(made, tmp_path / "pay.svg").svg
         assert svg.count("<circle") == 3
         assert svg.count("<line") - svg.count('text-anchor="middle"') == whiskers + 1
-        assert discreet.plot(made, tmp_path / "pay.png").stat().st_size > 1000
+        discreet.plot(made, tmp_path / "pay.png")
+        assert (tmp_path / "pay.png").stat().st_size > 1000
 
 
 # ── nothing private is shown ─────────────────────────────────────────────────
@@ -398,3 +405,19 @@ def test_a_planted_secret_appears_nowhere(make, rich, tmp_path, capfd, caplog, m
     assert kept
     for secret in (CANARY_TEXT, str(CANARY_NUMBER), f"{CANARY_NUMBER:,}"):
         assert not any(secret in text for text in shown)
+
+
+def test_columns_are_looked_for_when_a_table_is_opened(tmp_path):
+    frame = pl.DataFrame({"income": [1], "who": ["a"]})
+    with pytest.raises(discreet.InvalidArgument, match="'incom' may be 'income'"):
+        discreet.table(frame, columns={"incom": discreet.integer(0, 9)})
+    with pytest.raises(discreet.InvalidArgument, match="'person'.* are not in the source"):
+        discreet.table(frame, columns={}, privacy_unit="person", max_rows_per_unit=1)
+    path = tmp_path / "rows.csv"
+    path.write_text("Income,secret\n1,2\n")
+    with pytest.raises(discreet.InvalidArgument, match="'income' may be 'Income'"):
+        discreet.table(path, columns={"income": discreet.integer(0, 9)})
+    # The first line of a CSV may be somebody's data: it is not quoted.
+    with pytest.raises(discreet.InvalidArgument, match="header") as refused:
+        discreet.table(path, columns={"secreta": discreet.integer(0, 9)})
+    assert "'secret'" not in str(refused.value)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.dp_sgd.losses import Logistic, Softmax, Squared
+from discreet.models.dp_sgd.losses import Huber, Logistic, Softmax, Squared
 from discreet.models.dp_sgd.train import FeatureMap, SlopeGrid, TrainingRun, descend
 from discreet.noise.random_source import seeded_rng
 from discreet_studies.private_inference.individual_filter_sgd import Contributions, descend_filtered
@@ -73,8 +73,9 @@ def test_with_large_budgets_it_is_plain_descent():
 
 def test_limits_are_in_rho():
     """A limit of k full steps stops a record with the longest gradients after k of them."""
-    steps, y = data(1)
-    run = replace(RUN, clip=2.0**-10, rows=1.0)
+    steps, _ = data(1)
+    y = np.ones(1)  # at zero its residual has the full slope
+    run = replace(RUN, objective=Huber(huber_threshold=1.0), clip=2.0**-10, rows=1.0)
     full = float(SlopeGrid(clip=run.clip).sensitivity) ** 2
     rho = 3 / (2 * float(run.noise) ** 2)  # three times clip^2 / (2 (noise clip)^2)
     worth = rho * 2 * float(run.noise) ** 2 * full

@@ -16,13 +16,11 @@ _STIRLING = 16.0
 
 
 def log_mass(k: Floats, *, trials: Floats | float, chance: float) -> Floats:
-    """The logarithm of P(X = k).
-
-    Theorem: ``log P = -trials KL(k/trials, chance) + log(trials/(2 pi k (trials-k)))/2`` plus the
-        errors of Stirling's formula: no large logarithms cancel.
-    Source: Loader 2000, "Fast and accurate computation of binomial probabilities".
-    Needs: ``0 < chance < 1`` and ``0 <= k <= trials``.
-    """
+    """The logarithm of P(X = k)."""
+    # Theorem: `log P = -trials KL(k/trials, chance) + log(trials/(2 pi k (trials-k)))/2` plus the
+    #   errors of Stirling's formula: no large logarithms cancel.
+    # Source: Loader 2000, "Fast and accurate computation of binomial probabilities".
+    # Needs: `0 < chance < 1` and `0 <= k <= trials`.
     n = np.broadcast_to(np.asarray(trials, dtype=np.float64), np.shape(k))
     rest = n - k
     edge = (k == 0) | (rest == 0)
@@ -79,10 +77,8 @@ class BinomialWindow:
 
 
 def window(trials: int, *, chance: float, tail: float) -> BinomialWindow:
-    """The window by Chernoff's bound: P(X <= k) <= exp(-trials KL(k/trials, chance)) below it.
-
-    Source: Hoeffding 1963, Theorem 1.
-    """
+    """The window by Chernoff's bound: P(X <= k) <= exp(-trials KL(k/trials, chance)) below it."""
+    # Source: Hoeffding 1963, Theorem 1.
     wanted = math.log(1 / tail)
     mean = trials * chance
 

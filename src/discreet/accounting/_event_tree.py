@@ -58,12 +58,10 @@ _EULER = 0.5772156649015329
 
 
 def leaves(event: Event, *, size: int = 1) -> Iterator[tuple[Event, int]]:
-    """The leaves of an event with their counts, seen by a group of ``size``.
-
-    Theorem: a group of k is an additive query moved k times as far; (eps, delta) grows by B24,
-        rho by k^2, xi by k (1 + 1/2 + ... + 1/k), mu by k, and a range of losses by k.
-    Source: B24; Bun, Steinke 2016, Proposition 27; Dong, Roth, Su 2022, Theorem 2.14.
-    """
+    """The leaves of an event with their counts, seen by a group of ``size``."""
+    # Theorem: a group of k is an additive query moved k times as far; (eps, delta) grows by B24,
+    #   rho by k^2, xi by k (1 + 1/2 + ... + 1/k), mu by k, and a range of losses by k.
+    # Source: B24; Bun, Steinke 2016, Proposition 27; Dong, Roth, Su 2022, Theorem 2.14.
     match event:
         case ComposedEvent(parts):
             for part, count in parts:
@@ -187,12 +185,10 @@ class ReducedEvents:
 
 @lru_cache(maxsize=512)
 def reduce_event(event: Event, side: Side) -> ReducedEvents:
-    """Gather the leaves; for the lower side, parts without an exact pair are left out.
-
-    Theorem: Gaussian parts compose to ``mu^2 = sum mu_i^2``, zCDP parts add; leaving a part out
-        gives a lower bound (post-processing).
-    Source: Dong, Roth, Su 2022, Corollary 3.3; Bun, Steinke 2016, Lemma 7 (C15, K31).
-    """
+    """Gather the leaves; for the lower side, parts without an exact pair are left out."""
+    # Theorem: Gaussian parts compose to `mu^2 = sum mu_i^2`, zCDP parts add; leaving a part out
+    #   gives a lower bound (post-processing).
+    # Source: Dong, Roth, Su 2022, Corollary 3.3; Bun, Steinke 2016, Lemma 7 (C15, K31).
     counts: dict[Event, int] = {}
     for leaf, count in leaves(event):
         counts[leaf] = counts.get(leaf, 0) + count
@@ -229,12 +225,10 @@ def reduce_event(event: Event, side: Side) -> ReducedEvents:
 def _as_gaussian(
     leaf: DiscreteGaussianEvent, count: int, side: Side
 ) -> tuple[Fraction, float] | None:
-    """The mu^2 of a Gaussian that a discrete Gaussian nearly is, and the slack of one use.
-
-    Theorem: up to ``e^{+-slack}`` the discrete Gaussian of variance v is a function of a
-        continuous one of variance v - t (T2), and one of variance v + t is a function of it (T3).
-    Proof: docs/theory/accounting.md; Poisson summation of the normalizers.
-    """
+    """The mu^2 of a Gaussian that a discrete Gaussian nearly is, and the slack of one use."""
+    # Theorem: up to `e^{+-slack}` the discrete Gaussian of variance v is a function of a
+    #   continuous one of variance v - t (T2), and one of variance v + t is a function of it (T3).
+    # Proof: docs/theory/accounting.md; Poisson summation of the normalizers.
     if leaf.dimension == 1 and leaf.variance <= _LATTICE_VARIANCE:
         return None
     moved = leaf.dimension if side == "upper" else min(leaf.dimension, 4)
@@ -286,10 +280,8 @@ def simple_pair(leaf: Event) -> DominatingPair | None:
 
 
 def _response(epsilon: float, delta: float) -> AtomPair:
-    """Randomized response with an obvious failure: the worst (epsilon, delta)-DP mechanism.
-
-    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3; Murtagh, Vadhan 2018.
-    """
+    """Randomized response with an obvious failure: the worst (epsilon, delta)-DP mechanism."""
+    # Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3; Murtagh, Vadhan 2018.
     stay = 1 - delta
     high = stay / (1 + math.exp(-epsilon))
     low = stay * math.exp(-epsilon) / (1 + math.exp(-epsilon))
@@ -299,13 +291,11 @@ def _response(epsilon: float, delta: float) -> AtomPair:
 
 
 def lattice_gaussian(variance: float, shift: int) -> AtomPair:
-    """The discrete Gaussian against itself moved by ``shift``, term by term.
-
-    Theorem: output y has loss (s^2 - 2 s y)/(2 variance); the noise is log-concave, so smaller
-        shifts give smaller profiles. Terms beyond 38 sigma are below 1e-313 and are counted as
-        an infinite loss.
-    Source: Canonne, Kamath, Steinke 2020, Theorem 7 (K36).
-    """
+    """The discrete Gaussian against itself moved by ``shift``, term by term."""
+    # Theorem: output y has loss (s^2 - 2 s y)/(2 variance); the noise is log-concave, so smaller
+    #   shifts give smaller profiles. Terms beyond 38 sigma are below 1e-313 and are counted as
+    #   an infinite loss.
+    # Source: Canonne, Kamath, Steinke 2020, Theorem 7 (K36).
     reach = math.ceil(38 * math.sqrt(variance))
     y = np.arange(reach, -reach - 1, -1, dtype=np.float64)
     weight = np.exp(-y * y / (2 * variance))

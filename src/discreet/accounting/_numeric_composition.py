@@ -55,6 +55,8 @@ LARGEST_LOSS = 400.0
 _FINENESS = 64.0
 # Points of the grid across the widest part.
 _MOST_POINTS = 1 << 16
+# Compositions for a whole curve; each is sharp near its own epsilon and valid everywhere.
+_ANCHORS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,11 +433,9 @@ def _falls_to(profile: Profile, level: float, end: float) -> float:
 def curve(
     profile: Profile, top: float, *, kinks: Floats | None = None, count: int = 1200
 ) -> AtomPair:
-    """A pair whose profile is at least the given one at every epsilon >= 0 and its mirror image.
-
-    Theorem: see the head of this module; the mirror is HS_{-e}(P|Q) = 1 - e^-e (1 - HS_e(Q|P)).
-    Needs: ``profile`` bounds the profile of both orders.
-    """
+    """A pair whose profile is at least the given one at every epsilon >= 0 and its mirror image."""
+    # Theorem: see the head of this module; the mirror is HS_{-e}(P|Q) = 1 - e^-e (1 - HS_e(Q|P)).
+    # Needs: `profile` bounds the profile of both orders.
     top = min(max(top, 1e-6), LARGEST_LOSS)
     right = np.linspace(0.0, top, count)
     if kinks is not None:
@@ -563,3 +563,27 @@ def delta(event: Event, *, epsilon: float, side: Side) -> float:
     except (OverflowError, Unsupported):
         return 1.0 if side == "upper" else 0.0
     return min(1.0, worst * math.exp(found.slack if side == "upper" else -found.slack))
+
+
+def profile(event: Event, epsilons: Floats) -> Floats:
+    """Upper bounds of delta at many epsilons, each the best of a few compositions."""
+    best = np.ones(epsilons.size)
+    try:
+        found = composition_problem(event, "upper")
+        parts = found.alike + found.removal
+        if not parts:
+            return np.zeros(epsilons.size)
+        first = sketch(parts, 1e-20)
+        for epsilon in epsilons[np.linspace(0, epsilons.size - 1, _ANCHORS).astype(np.int64)]:
+            _, guess = tilt_for_epsilon(first, float(epsilon))
+            tail = max(math.exp(max(guess, -600.0)) * 1e-8 / found.uses, 1e-290)
+            drawn = sketch(parts, tail)
+            tilt, _ = tilt_for_epsilon(drawn, float(epsilon))
+            grid = choose_grid(parts, drawn, tilt=tilt, tail=tail)
+            made = [
+                one.deltas(epsilons - 2 * found.slack) for one in _profiles(event, "upper", grid)
+            ]
+            best = np.minimum(best, np.max(made, axis=0) * math.exp(found.slack))
+    except (OverflowError, Unsupported):
+        pass
+    return best

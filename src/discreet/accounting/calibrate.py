@@ -25,6 +25,7 @@ Family: TypeAlias = Literal["laplace", "gaussian", "discrete laplace", "discrete
 Target: TypeAlias = Guarantee | tuple[float, float]
 
 _PRECISION = 1e-9
+_LITTLE = 1e-3
 
 
 def calibrate(
@@ -35,15 +36,13 @@ def calibrate(
     count: int = 1,
     dimension: int = 1,
 ) -> Fraction:
-    """The smallest scale (sigma for Gaussians) whose ``count``-fold use meets the target.
-
-    Theorem: the returned scale is certified, and a scale smaller by 1e-9 relative is not.
-    Proof: the certificate is monotone in the scale (a larger one is more noise added, or, for
-        discrete Gaussians, a smaller bound); bisect and return the certified end.
-    Source: B46; for (epsilon, 0) and Laplace the closed form ``sensitivity count / epsilon``.
-    Needs: ``sensitivity`` in L1 (Laplace) or L2 (Gaussian), whole for discrete Laplace families;
-        a target of (epsilon, delta) or a declared pure, approx, zCDP or GDP guarantee.
-    """
+    """The smallest scale (sigma for Gaussians) whose ``count``-fold use meets the target."""
+    # Theorem: the returned scale is certified, and a scale smaller by 1e-9 relative is not.
+    # Proof: the certificate is monotone in the scale (a larger one is more noise added, or, for
+    #   discrete Gaussians, a smaller bound); bisect and return the certified end.
+    # Source: B46; for (epsilon, 0) and Laplace the closed form `sensitivity count / epsilon`.
+    # Needs: `sensitivity` in L1 (Laplace) or L2 (Gaussian), whole for discrete Laplace families;
+    #   a target of (epsilon, delta) or a declared pure, approx, zCDP or GDP guarantee.
     shift = check.positive("sensitivity", sensitivity)
     uses = check.count("count", count)
     make = _event_maker(family, shift, check.count("dimension", dimension))
@@ -54,19 +53,64 @@ def calibrate(
         # The analytic mechanism: count uses are one use of sensitivity sqrt(count).
         epsilon, delta = _pair(target)
         sigma = conversion.gaussian_sigma(epsilon, delta=delta) * math.sqrt(uses)
-        return shift * _short(sigma)
+        return settled(
+            lambda scale: events.repeat(make(scale), uses), shift * _short(sigma), target=target
+        )
     return smallest_scale(make, target=target, start=shift, count=uses)
 
 
 def smallest_scale(
-    make: Callable[[Fraction], Event], *, target: Target, start: Fraction, count: int = 1
+    make: Callable[[Fraction], Event],
+    *,
+    target: Target,
+    start: Fraction,
+    count: int = 1,
+    precision: float = _PRECISION,
 ) -> Fraction:
     """The smallest scale whose event, used ``count`` times, meets the target.
 
     ``make(scale)`` is the event of a mechanism with that scale; ``start`` is where to look first.
     """
     meets = _certificate(target)
-    return _bisect(lambda scale: meets(events.repeat(make(scale), count)), start=start)
+
+    def made(scale: Fraction) -> Event:
+        return events.repeat(make(scale), count)
+
+    found = _bisect(lambda scale: meets(made(scale)), start=start, precision=precision)
+    return settled(made, found, target=target)
+
+
+def settled(make: Callable[[Fraction], Event], scale: Fraction, *, target: Target) -> Fraction:
+    """The scale, or one just above it, at which users read an epsilon that meets the target."""
+    # A delta at epsilon and an epsilon at delta are two bounds with roundings of their own: what
+    # was certified by one may be read beyond the target by the other, in the last digits.
+    if not isinstance(target, tuple):
+        return scale
+    epsilon, delta = _pair(target)
+    step = 2.0**-40
+    while (read := composition.epsilon(make(scale), delta=delta).value) > epsilon:
+        if epsilon <= 0 or step > 1:
+            raise Unsupported("No scale is read to meet the target.")
+        scale = _short(float(scale) * max(read / epsilon, 1 + step))
+        step *= 4
+    return scale
+
+
+def smallest_asked(
+    spent: Callable[[Fraction], float], epsilon: float, *, start: Fraction
+) -> Fraction:
+    """``start``, or a scale just above it at which `Guarantee.epsilon` says at most ``epsilon``.
+
+    Delta at an epsilon and epsilon at a delta are found by different grids. What was asked for is
+    an epsilon, and that is what users look up. ``start`` must be certified by its delta: it is
+    returned where a little more noise does not help, because the search for epsilon is loose.
+    """
+    scale, more = start, _PRECISION
+    while spent(scale) > epsilon:
+        if more > _LITTLE:
+            return start
+        scale, more = _short(float(start) * (1 + more)), 2 * more
+    return scale
 
 
 def _event_maker(family: Family, shift: Fraction, dimension: int) -> Callable[[Fraction], Event]:
@@ -87,12 +131,10 @@ def _event_maker(family: Family, shift: Fraction, dimension: int) -> Callable[[F
 
 
 def truncation(target: Target, *, sensitivity: int) -> int:
-    """A bound for truncated Laplace noise at (epsilon, delta): the continuous optimum, up.
-
-    Theorem: support half-width ``(D/eps) ln(1 + (e^eps - 1)/(2 delta))`` is optimal on the line.
-    Source: Geng, Ding, Guo, Kumar 2020 (B49). The discrete law is certified, not quoted.
-    Needs: ``0 < delta <= 1/2``.
-    """
+    """A bound for truncated Laplace noise at (epsilon, delta): the continuous optimum, up."""
+    # Theorem: support half-width `(D/eps) ln(1 + (e^eps - 1)/(2 delta))` is optimal on the line.
+    # Source: Geng, Ding, Guo, Kumar 2020 (B49). The discrete law is certified, not quoted.
+    # Needs: `0 < delta <= 1/2`.
     epsilon, delta = _pair(target)
     if not 0 < delta <= 0.5 or epsilon <= 0:
         raise InvalidArgument(
@@ -163,8 +205,10 @@ def _closed_form(family: Family, shift: Fraction, uses: int, target: Target) -> 
     return None
 
 
-def _bisect(certified: Callable[[Fraction], bool], *, start: Fraction) -> Fraction:
-    """The smallest certified scale to a relative 1e-9."""
+def _bisect(
+    certified: Callable[[Fraction], bool], *, start: Fraction, precision: float = _PRECISION
+) -> Fraction:
+    """The smallest certified scale, to a relative precision."""
     high = float(start)
     for _ in range(400):
         if certified(_short(high)):
@@ -175,7 +219,7 @@ def _bisect(certified: Callable[[Fraction], bool], *, start: Fraction) -> Fracti
     low = high / 2
     while low > 1e-12 * float(start) and certified(_short(low)):
         low, high = low / 2, low
-    while high - low > _PRECISION * high:
+    while high - low > precision * high:
         middle = (low + high) / 2
         if certified(_short(middle)):
             high = middle

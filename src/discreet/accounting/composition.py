@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from discreet.accounting import _numeric_composition as numeric
 from discreet.accounting import conversion, renyi
 from discreet.accounting._event_tree import leaves, reduce_event, sampling_rate, simple_pair
 from discreet.accounting._numeric_composition import leaf_delta
+from discreet.accounting.conversion import Floats
 from discreet.core._rational import rational, round_up
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
@@ -48,11 +50,9 @@ class AccountingResult:
 
 
 def epsilon(event: Event, *, delta: float | Fraction, compare: bool = False) -> AccountingResult:
-    """The smallest epsilon at ``delta`` over all accountants.
-
-    Theorem: every accountant gives an upper bound, hence so does the smallest.
-    ``compare`` asks also those that cannot win.
-    """
+    """The smallest epsilon at ``delta`` over all accountants."""
+    # Theorem: every accountant gives an upper bound, hence so does the smallest.
+    #   `compare` asks also those that cannot win.
     near = float(delta)
     return _best(
         event,
@@ -81,6 +81,39 @@ def delta(event: Event, *, epsilon: float | Fraction) -> AccountingResult:
     )
 
 
+def profile(event: Event, epsilons: Floats) -> Floats:
+    """Delta at many epsilons (zero or above, increasing): upper bounds from few compositions."""
+    total, failure = basic(event)
+    most = math.inf if total is None else round_up(total)
+    best = np.where(epsilons >= most, min(1.0, round_up(failure)), 1.0)
+    closed = _closed_profile(event, epsilons)
+    if closed is not None:
+        return np.minimum(best, closed)
+    best = np.minimum(best, numeric.profile(event, epsilons))
+    if not _has_exact_pairs(event):
+        # Slow, so at few points: a profile is convex in exp(epsilon), and chords lie above it.
+        few = epsilons[np.unique(np.linspace(0, epsilons.size - 1, 24).astype(np.int64))]
+        known = [min(1.0, _or_infinity(partial(_renyi_delta, event, float(e)))) for e in few]
+        best = np.minimum(best, np.interp(np.exp(epsilons), np.exp(few), known))
+    return best
+
+
+def _renyi_delta(event: Event, epsilon: float) -> float:
+    return renyi.delta(event, epsilon=epsilon)
+
+
+def _closed_profile(event: Event, epsilons: Floats) -> Floats | None:
+    found = list(leaves(event))
+    if len(found) == 1 and found[0][1] == 1 and not isinstance(found[0][0], ZcdpEvent):
+        try:
+            return leaf_delta(found[0][0], epsilons)
+        except Unsupported:
+            pass
+    if not math.isfinite(_closed_delta(event, 1.0)):
+        return None
+    return np.array([_closed_delta(event, float(one)) for one in epsilons])
+
+
 def rdp(event: Event, *, order: float) -> float:
     """The Rényi divergence of the given order, an upper bound."""
     bound = basic(event)
@@ -91,10 +124,8 @@ def rdp(event: Event, *, order: float) -> float:
 
 
 def bounds(event: Event, *, delta: float | Fraction) -> tuple[float, float]:
-    """A lower and an upper bound of epsilon at ``delta``.
-
-    Theorem: some mechanism with this event attains at least the lower one.
-    """
+    """A lower and an upper bound of epsilon at ``delta``."""
+    # Theorem: some mechanism with this event attains at least the lower one.
     high = epsilon(event, delta=delta).value
     low = numeric.epsilon(event, delta=float(delta), side="lower")
     if _closed_delta(event, 0.0) <= 1.0 and _is_attained(event):

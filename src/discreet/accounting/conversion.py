@@ -24,6 +24,8 @@ UP = 1.0 + 1e-12
 # Above every number that underflows, below every delta of interest: no bound of an unbounded loss
 # is ever rounded to zero.
 UNDERFLOW = 1e-300
+# Far in the tail the curve is all but flat, then steep: more steps than SciPy takes by itself.
+_MOST_ITERATIONS = 10_000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
@@ -31,16 +33,14 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
 def gaussian_delta(epsilon: ArrayLike, *, mu: float) -> Floats:
-    """The delta of mu-GDP at each epsilon: HS divergence of N(mu, 1) from N(0, 1).
-
-    Theorem: ``delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)``.
-    Proof: the likelihood ratio is monotone, so the best test set is a half-line. With
-        ``t = eps/mu - mu/2`` and Mills' ratio R both terms share the factor phi(t), so
-        ``delta = phi(t) (R(t) - R(t + mu))``, which does not cancel in the tail; for small mu the
-        difference is the integral of ``-R' = 1 - s R(s)``.
-    Source: Balle, Wang 2018, Theorem 8; Dong, Roth, Su 2022, Corollary 2.13 (B18, K8, C18).
-    Needs: ``mu >= 0``.
-    """
+    """The delta of mu-GDP at each epsilon: HS divergence of N(mu, 1) from N(0, 1)."""
+    # Theorem: `delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)`.
+    # Proof: the likelihood ratio is monotone, so the best test set is a half-line. With
+    #   `t = eps/mu - mu/2` and Mills' ratio R both terms share the factor phi(t), so
+    #   `delta = phi(t) (R(t) - R(t + mu))`, which does not cancel in the tail; for small mu the
+    #   difference is the integral of `-R' = 1 - s R(s)`.
+    # Source: Balle, Wang 2018, Theorem 8; Dong, Roth, Su 2022, Corollary 2.13 (B18, K8, C18).
+    # Needs: `mu >= 0`.
     eps = np.asarray(epsilon, dtype=np.float64)
     if mu == 0:
         return np.maximum(0.0, -np.expm1(np.minimum(eps, 0.0)))
@@ -94,6 +94,7 @@ def gaussian_mu(epsilon: float, *, delta: float) -> float:
             high,
             xtol=1e-300,
             rtol=1e-14,
+            maxiter=_MOST_ITERATIONS,
         )
     )
     while gaussian_delta(epsilon, mu=root) > delta:
@@ -103,7 +104,12 @@ def gaussian_mu(epsilon: float, *, delta: float) -> float:
 
 def gaussian_sigma(epsilon: float, *, delta: float, sensitivity: float = 1.0) -> float:
     """The smallest sigma of the analytic Gaussian mechanism, rounded up (B18, C17)."""
-    return sensitivity / gaussian_mu(epsilon, delta=delta) * UP
+    sigma = UP / gaussian_mu(epsilon, delta=delta)
+    # Epsilon at delta is rounded up by itself, and so is mu: what users read is within what was
+    # asked.
+    while gaussian_epsilon(delta, mu=1 / sigma * UP * UP) > epsilon:
+        sigma *= UP
+    return sensitivity * sigma
 
 
 def classical_sigma(epsilon: float, *, delta: float, sensitivity: float = 1.0) -> float:
@@ -120,27 +126,46 @@ def classical_sigma(epsilon: float, *, delta: float, sensitivity: float = 1.0) -
 
 
 def pure_to_rho(epsilon: float) -> float:
-    """The zCDP of an arbitrary epsilon-DP mechanism: ``eps tanh(eps/2)``.
-
-    Theorem: epsilon-DP implies rho-zCDP with ``rho = eps tanh(eps/2) <= eps^2/2``, attained.
-    Source: Harrison, Manurangsi 2025 (C16); randomized response is the worst pair.
-    """
+    """The zCDP of an arbitrary epsilon-DP mechanism: ``eps tanh(eps/2)``."""
+    # Theorem: epsilon-DP implies rho-zCDP with `rho = eps tanh(eps/2) <= eps^2/2`, attained.
+    # Source: Harrison, Manurangsi 2025 (C16); randomized response is the worst pair.
     return epsilon * math.tanh(epsilon / 2) * UP
 
 
 def laplace_to_rho(epsilon: float) -> float:
-    """The zCDP of Laplace noise of loss ``epsilon``: ``eps + e^-eps - 1``.
-
-    Theorem: Laplace noise with scale = sensitivity/epsilon is exactly that; L1 vectors too.
-    Proof: with p = a(a-1), f(eps) = E_Q[(dP/dQ)^a] solves f'' + f' = p f with f(0) = 1, f'(0) = 0;
-        exp(p (eps + e^-eps - 1)) has the same start and at least that growth, so f is below it.
-        The limit a -> 1 is the Kullback-Leibler divergence, which attains it. Vectors: convex in
-        eps and zero at zero, so one coordinate is the worst split.
-    Source: Harrison, Manurangsi 2025 (C16).
-    """
+    """The zCDP of Laplace noise of loss ``epsilon``: ``eps + e^-eps - 1``."""
+    # Theorem: Laplace noise with scale = sensitivity/epsilon is exactly that; L1 vectors too.
+    # Proof: with p = a(a-1), f(eps) = E_Q[(dP/dQ)^a] solves f'' + f' = p f with f(0) = 1, f'(0) =
+    #   0; exp(p (eps + e^-eps - 1)) has the same start and at least that growth, so f is below it.
+    #   The limit a -> 1 is the Kullback-Leibler divergence, which attains it. Vectors: convex in
+    #   eps and zero at zero, so one coordinate is the worst split.
+    # Source: Harrison, Manurangsi 2025 (C16).
     if epsilon < 1e-3:  # the sum cancels; the next term of the series is negative
         return epsilon**2 / 2 * (1 - epsilon / 3 + epsilon**2 / 12) * UP
     return (epsilon + math.expm1(-epsilon)) * UP
+
+
+def discrete_laplace_to_rho(step: float, shift: int) -> float:
+    """The zCDP of discrete Laplace noise of scale ``1 / step`` on integers that move ``shift``."""
+    # Theorem: with q = e^-step it is exactly `step (shift - 2 q (1 - q^shift) / (1 - q^2))`, which
+    #   is `eps + (e^-eps - 1) step / sinh(step)` for eps = shift step; L1 vectors too.
+    # Proof: fix a > 1, p = a(a-1), f(n) = E_Q[(dP/dQ)^a] for a shift of n, and K(n) the stated
+    #   number. f(n) is a sum of q^(a n) and q^((1-a) n), so R(n) = f(n+1)/f(n) = s - q / R(n-1),
+    #   s = q^a + q^(1-a); and k(n) = K(n+1) - K(n) is q k(n-1) + step (1-q), increasing from
+    #   k(0) = step tanh(step/2). R(n) <= e^(p k(n)) for all n, which sums to f(n) <= e^(p K(n)):
+    #   for n = 0 the pair is randomized response (`pure_to_rho`), and R(0) = s / (1+q). If it
+    #   holds for n-1, then R(n) <= s - q e^(-p k(n-1)), and it is to be shown that G(k) =
+    #   e^(p (q k + step (1-q))) + q e^(-p k) >= s at k = k(n-1). G grows for k >= 0, so take k(0):
+    #   with y = p k(0) it is e^(y (1+2q)) + q e^-y >= (1+q) e^y by convexity, and (1+q) e^y >=
+    #   (1+q) R(0) = s. The limit a -> 1 is the Kullback-Leibler divergence, which is K. Vectors: K
+    #   is convex and zero at zero, so one coordinate is the worst split.
+    # Source: ours; the continuous limit is Harrison, Manurangsi 2025 (C16).
+    epsilon = step * shift
+    if step < 1e-2:  # 1 - step / sinh(step), whose terms alternate: at most this
+        gap = step**2 / 6 - 7 * step**4 / 360 + 31 * step**6 / 15120
+    else:
+        gap = 1 - 2 * step * math.exp(-step) / -math.expm1(-2 * step)
+    return (laplace_to_rho(epsilon) - math.expm1(-epsilon) * gap * UP) * UP
 
 
 def zcdp_epsilon(rho: float, *, delta: float, xi: float = 0.0) -> float:
@@ -194,14 +219,12 @@ def zcdp_delta(epsilon: ArrayLike, *, rho: float, xi: float = 0.0) -> Floats:
 
 
 def renyi_epsilon(divergence: float, *, order: float, delta: float) -> float:
-    """Epsilon at ``delta`` from one Rényi divergence.
-
-    Theorem: ``eps = D + (ln(1/(order delta)))/(order-1) + ln(1 - 1/order)``.
-    Proof: for every x, (1 - e^{eps-x})_+ <= c e^{(order-1)(x-eps)} with c the maximum of the
-        quotient, attained at e^{x-eps} = order/(order-1); take the mean over the privacy loss.
-    Source: Canonne, Kamath, Steinke 2020 (arXiv:2004.00010v4), Proposition 12.
-    Needs: ``order > 1``.
-    """
+    """Epsilon at ``delta`` from one Rényi divergence."""
+    # Theorem: `eps = D + (ln(1/(order delta)))/(order-1) + ln(1 - 1/order)`.
+    # Proof: for every x, (1 - e^{eps-x})_+ <= c e^{(order-1)(x-eps)} with c the maximum of the
+    #   quotient, attained at e^{x-eps} = order/(order-1); take the mean over the privacy loss.
+    # Source: Canonne, Kamath, Steinke 2020 (arXiv:2004.00010v4), Proposition 12.
+    # Needs: `order > 1`.
     if not divergence >= 0:  # negative or not a number: fail closed
         return math.inf
     excess = order - 1
@@ -226,12 +249,10 @@ def _cks(order: Floats) -> Floats:
 
 
 def group(epsilon: float, *, delta: float, size: int) -> tuple[float, float]:
-    """(epsilon, delta) for ``size`` steps of the relation.
-
-    Theorem: ``(k eps, delta expm1(k eps)/expm1(eps))``, and k delta at eps = 0.
-    Proof: chain k steps: delta (1 + e^eps + ... + e^{(k-1) eps}).
-    Source: B24; for k = 2 it is the step from add/remove to replace-one, B1.
-    """
+    """(epsilon, delta) for ``size`` steps of the relation."""
+    # Theorem: `(k eps, delta expm1(k eps)/expm1(eps))`, and k delta at eps = 0.
+    # Proof: chain k steps: delta (1 + e^eps + ... + e^{(k-1) eps}).
+    # Source: B24; for k = 2 it is the step from add/remove to replace-one, B1.
     size = check.count("size", size)
     if epsilon == 0:
         return 0.0, min(1.0, size * delta)
@@ -249,23 +270,19 @@ def replace_one(epsilon: float, *, delta: float = 0.0) -> tuple[float, float]:
 def advanced_composition(
     epsilon: float, *, delta: float, count: int, slack: float
 ) -> tuple[float, float]:
-    """(epsilon, delta) of ``count`` runs by the advanced composition theorem.
-
-    Theorem: ``eps' = k eps tanh(eps/2) + eps sqrt(2 k ln(1/slack))``, ``delta' = k delta + slack``.
-    Proof: the privacy loss is at most eps and has mean at most eps tanh(eps/2); Azuma.
-    Source: Dwork, Rothblum, Vadhan 2010; mean by Harrison, Manurangsi 2025.
-    """
+    """(epsilon, delta) of ``count`` runs by the advanced composition theorem."""
+    # Theorem: `eps' = k eps tanh(eps/2) + eps sqrt(2 k ln(1/slack))`, `delta' = k delta + slack`.
+    # Proof: the privacy loss is at most eps and has mean at most eps tanh(eps/2); Azuma.
+    # Source: Dwork, Rothblum, Vadhan 2010; mean by Harrison, Manurangsi 2025.
     mean = count * epsilon * math.tanh(epsilon / 2)
     total = mean + epsilon * math.sqrt(2 * count * math.log(1 / slack))
     return min(total, count * epsilon) * UP, min(1.0, (count * delta + slack) * UP)
 
 
 def optimal_composition(epsilon: float, *, delta: float, count: int, target: float) -> float:
-    """The smallest epsilon at which ``count`` (epsilon, delta) runs have delta ``target``.
-
-    Theorem: exact for the worst mechanism: delta of the product of randomized responses.
-    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
-    """
+    """The smallest epsilon at which ``count`` (epsilon, delta) runs have delta ``target``."""
+    # Theorem: exact for the worst mechanism: delta of the product of randomized responses.
+    # Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     if delta == target == 0:
         return count * epsilon
 

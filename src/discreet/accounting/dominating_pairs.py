@@ -47,11 +47,9 @@ class DominatingPair(Protocol):
 
 
 def delta(pair: DominatingPair, epsilon: Floats) -> Floats:
-    """The profile of a pair at each epsilon, rounded up.
-
-    Theorem: the hockey-stick divergence is ``P(L > eps) - e^eps Q(L > eps)``, P(inf) included.
-    Proof: the set where dP > e^eps dQ is the best test set.
-    """
+    """The profile of a pair at each epsilon, rounded up."""
+    # Theorem: the hockey-stick divergence is `P(L > eps) - e^eps Q(L > eps)`, P(inf) included.
+    # Proof: the set where dP > e^eps dQ is the best test set.
     if isinstance(pair, GaussianPair):
         return np.minimum(gaussian_delta(epsilon, mu=pair.mu) * UP + UNDERFLOW, 1.0)
     if isinstance(pair, (LaplacePair, BoundedRangePair, RemovePair, WithoutReplacementPair)):
@@ -90,13 +88,12 @@ class GaussianPair:
 
 @dataclass(frozen=True, slots=True)
 class LaplacePair:
-    """Laplace noise of scale 1 against the same moved by ``epsilon``.
+    """Laplace noise of scale 1 against the same moved by ``epsilon``."""
 
-    Theorem: it also dominates every *vector* of independent Laplace noise whose L1 shift is
-        ``epsilon`` in units of the scale; its profile is ``1 - e^{(eps' - epsilon)/2}``.
-    Proof: theorem T1 of docs/theory/accounting.md (one coordinate is the worst split).
-    Source: B16 (which left the vector case open).
-    """
+    # Theorem: it also dominates every *vector* of independent Laplace noise whose L1 shift is
+    #   `epsilon` in units of the scale; its profile is `1 - e^{(eps' - epsilon)/2}`.
+    # Proof: theorem T1 of docs/theory/accounting.md (one coordinate is the worst split).
+    # Source: B16 (which left the vector case open).
 
     epsilon: float
     infinity: float = 0.0
@@ -127,13 +124,12 @@ class LaplacePair:
 
 @dataclass(frozen=True, slots=True)
 class LatticeLaplacePair:
-    """Discrete Laplace noise (decay ``1/scale`` per step) against itself moved by ``shift`` steps.
+    """Discrete Laplace noise (decay `1/scale` per step) against itself moved by `shift` steps."""
 
-    Theorem: the loss of output y is (|y - s| - |y|)/scale, decreasing in y, so ``L > l`` is the
-        half-line y <= c - 1 with ``c = ceil((s - l scale)/2)`` inside (0, s); with a bound, outputs
-        below s - bound have infinite loss. Covers vectors of L1 shift s (T1) when unbounded.
-    Source: Ghosh, Roughgarden, Sundararajan 2009; Geng et al. 2020 for the truncated law (B49).
-    """
+    # Theorem: the loss of output y is (|y - s| - |y|)/scale, decreasing in y, so `L > l` is the
+    #   half-line y <= c - 1 with `c = ceil((s - l scale)/2)` inside (0, s); with a bound, outputs
+    #   below s - bound have infinite loss. Covers vectors of L1 shift s (T1) when unbounded.
+    # Source: Ghosh, Roughgarden, Sundararajan 2009; Geng et al. 2020 for the truncated law (B49).
 
     decay: float
     shift: int
@@ -188,14 +184,13 @@ class LatticeLaplacePair:
 
 @dataclass(frozen=True, slots=True)
 class BoundedRangePair:
-    """The envelope of all mechanisms of bounded range ``epsilon``.
+    """The envelope of all mechanisms of bounded range ``epsilon``."""
 
-    Theorem: ``delta(eps') = (1 - e^{(eps' - eps)/2})^2 / (1 - e^-eps)`` for |eps'| <= eps.
-    Proof: such a pair is dominated by the two-point pairs with losses t and t - eps; maximize over
-        t (t = (eps + eps')/2). The curve is convex in e^eps', so some pair has it as its profile,
-        and that pair dominates all.
-    Source: Dong, Durfee, Rogers 2020, Lemma 3.2 and Theorem 3.
-    """
+    # Theorem: `delta(eps') = (1 - e^{(eps' - eps)/2})^2 / (1 - e^-eps)` for |eps'| <= eps.
+    # Proof: such a pair is dominated by the two-point pairs with losses t and t - eps; maximize
+    #   over t (t = (eps + eps')/2). The curve is convex in e^eps', so some pair has it as its
+    #   profile, and that pair dominates all.
+    # Source: Dong, Durfee, Rogers 2020, Lemma 3.2 and Theorem 3.
 
     epsilon: float
     infinity: float = 0.0
@@ -257,11 +252,10 @@ class AtomPair:
 
 @dataclass(frozen=True, slots=True)
 class RemovePair:
-    """A Poisson sample of rate q, the unit removed: ``(1-q) Q + q P`` against ``Q``.
+    """A Poisson sample of rate q, the unit removed: ``(1-q) Q + q P`` against ``Q``."""
 
-    Theorem: if (P, Q) dominates removal in the inner mechanism, this dominates it in the sample.
-    Source: Zhu, Dong, Wang 2022, Theorem 11 (Proposition 30 of the preprint).
-    """
+    # Theorem: if (P, Q) dominates removal in the inner mechanism, this dominates it in the sample.
+    # Source: Zhu, Dong, Wang 2022, Theorem 11 (Proposition 30 of the preprint).
 
     rate: float
     inner: DominatingPair
@@ -341,13 +335,12 @@ class AddPair:
 
 @dataclass(frozen=True, slots=True)
 class WithoutReplacementPair:
-    """A fraction q drawn without replacement, one unit replaced; the inner pair is symmetric.
+    """A fraction q drawn without replacement, one unit replaced; the inner pair is symmetric."""
 
-    Theorem: ``delta'(log(1 + q (e^eps - 1))) = q delta(eps)`` for eps >= 0, symmetric below.
-    Proof: above zero the tails are those of ``(1-q) Q + q P`` against ``Q`` (differentiate); the
-        relation is symmetric, so below zero they are the mirror image.
-    Source: Balle, Barthe, Gaboardi 2018, Theorem 9; Zhu, Dong, Wang 2022.
-    """
+    # Theorem: `delta'(log(1 + q (e^eps - 1))) = q delta(eps)` for eps >= 0, symmetric below.
+    # Proof: above zero the tails are those of `(1-q) Q + q P` against `Q` (differentiate); the
+    #   relation is symmetric, so below zero they are the mirror image.
+    # Source: Balle, Barthe, Gaboardi 2018, Theorem 9; Zhu, Dong, Wang 2022.
 
     rate: float
     inner: DominatingPair

@@ -42,7 +42,27 @@ class _ExactFilter(ABC):
         """What an event costs; refused if that has no bound."""
 
     def charge(self, guarantee: Guarantee) -> Fraction:
-        """Spend the event's cost, or raise BudgetExceeded and spend nothing."""
+        """Charge a release, or raise `BudgetExceeded` and spend nothing.
+
+        Args:
+            guarantee: Guarantee of the release, under the relation of the filter.
+
+        Returns:
+            The cost, as an exact fraction.
+
+        Raises:
+            BudgetExceeded: The cost exceeds what is left.
+            RelationMismatch: The guarantee is under another neighboring relation.
+            Unsupported: The guarantee has no finite cost in the unit of this filter.
+
+        Examples:
+            >>> import discreet
+            >>> budget = discreet.PureDPFilter(limit=1)
+            >>> budget.charge(discreet.pure_dp(0.3))
+            Fraction(3, 10)
+            >>> budget.spent
+            Fraction(3, 10)
+        """
         _same(guarantee, self.relation)
         price = self.cost(guarantee.event)
         if self.spent + price > self.limit:
@@ -56,17 +76,54 @@ class _ExactFilter(ABC):
 
 @dataclass(slots=True, kw_only=True)
 class PureDPFilter(_ExactFilter):
-    """A filter for pure epsilon, in exact rationals.
+    """A privacy filter for pure DP: a limit for the sum of all epsilons.
 
-    Theorem: if every adaptively chosen event is charged its epsilon and the sum never passes the
-        limit, the whole is limit-DP.
-    Source: Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.6.
+    A filter is kept in memory. To record charges durably, use an account of a `Ledger`.
+
+    Args:
+        limit: Total epsilon that may be spent, zero or above.
+        relation: Neighboring relation of all charges.
+        spent: Epsilon that was spent before, zero by default.
+
+    Privacy:
+        All charged releases together satisfy limit-DP, even if each is chosen after seeing the
+        results of the earlier ones.
+
+    Examples:
+        >>> import discreet
+        >>> budget = discreet.PureDPFilter(limit=1)
+        >>> cost = budget.charge(discreet.pure_dp(0.75))
+        >>> budget.limit - budget.spent
+        Fraction(1, 4)
+
+    References:
+        Rogers, Roth, Ullman and Vadhan (2016).
+        [Proof](../theory/theorems.md#accounting.filters.PureDPFilter).
     """
+
+    # Theorem: if every adaptively chosen event is charged its epsilon and the sum never passes the
+    #   limit, the whole is limit-DP.
+    # Source: Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.6.
 
     measure: ClassVar[str] = "epsilon"
 
     def cost(self, event: Event) -> Fraction:
-        """The epsilon of an event; refused if it has none."""
+        """Compute the epsilon of an event.
+
+        Args:
+            event: Event of a guarantee, `Guarantee.event`.
+
+        Returns:
+            The cost, as an exact fraction.
+
+        Raises:
+            Unsupported: The event has no pure DP guarantee.
+
+        Examples:
+            >>> import discreet
+            >>> discreet.PureDPFilter(limit=1).cost(discreet.pure_dp(0.25).event)
+            Fraction(1, 4)
+        """
         total, failure = composition.basic(event)
         if total is None or failure:
             raise Unsupported("A pure filter takes events with a bounded loss and delta 0 only.")
@@ -75,16 +132,53 @@ class PureDPFilter(_ExactFilter):
 
 @dataclass(slots=True, kw_only=True)
 class ZcdpFilter(_ExactFilter):
-    """A filter for zCDP, in exact rationals (irrational costs are rounded up).
+    """A privacy filter for zero-concentrated DP: a limit for the sum of all rhos.
 
-    Theorem: if the sum of adaptively chosen rho never passes the limit, the whole is limit-zCDP.
-    Source: Feldman, Zrnic 2021, Theorem 4.3; Whitehouse et al. 2023.
+    A filter is kept in memory. To record charges durably, use an account of a `Ledger`.
+
+    Args:
+        limit: Total rho that may be spent, zero or above.
+        relation: Neighboring relation of all charges.
+        spent: Rho that was spent before, zero by default.
+
+    Privacy:
+        All charged releases together satisfy limit-zCDP, even if each is chosen after seeing the
+        results of the earlier ones.
+
+    Examples:
+        >>> import discreet
+        >>> budget = discreet.ZcdpFilter(limit=0.5)
+        >>> cost = budget.charge(discreet.zcdp(0.125))
+        >>> budget.limit - budget.spent
+        Fraction(3, 8)
+
+    References:
+        Feldman and Zrnic (2021). Whitehouse et al. (2023).
+        [Proof](../theory/theorems.md#accounting.filters.ZcdpFilter).
     """
+
+    # Theorem: if the sum of adaptively chosen rho never passes the limit, the whole is limit-zCDP.
+    # Source: Feldman, Zrnic 2021, Theorem 4.3; Whitehouse et al. 2023.
 
     measure: ClassVar[str] = "rho"
 
     def cost(self, event: Event) -> Fraction:
-        """The rho of an event; refused if it has none."""
+        """Compute the rho of an event, rounded up.
+
+        Args:
+            event: Event of a guarantee, `Guarantee.event`.
+
+        Returns:
+            The cost. It is exact for Gaussian noise and for zCDP.
+
+        Raises:
+            Unsupported: The event has no zCDP guarantee.
+
+        Examples:
+            >>> import discreet
+            >>> discreet.ZcdpFilter(limit=1).cost(discreet.gdp(1).event)
+            Fraction(1, 2)
+        """
         return rho_of(event)
 
 
@@ -109,7 +203,11 @@ def _leaf_rho(leaf: Event) -> Fraction:
         case events.LaplaceEvent(scale):
             return _up(conversion.laplace_to_rho(float(1 / scale) * conversion.UP))
         case events.DiscreteLaplaceEvent(scale, shift):
-            return _up(conversion.pure_to_rho(float(shift / scale) * conversion.UP))
+            any_pure = conversion.pure_to_rho(float(shift / scale) * conversion.UP)
+            if shift == 1:  # randomized response: the same number
+                return _up(any_pure)
+            step = float(1 / scale) * conversion.UP
+            return _up(min(any_pure, conversion.discrete_laplace_to_rho(step, shift)))
         case events.BoundedRangeEvent(epsilon):
             return epsilon**2 / 8
         case events.EitherEvent(branches):
@@ -130,16 +228,44 @@ def _up(value: float) -> Fraction:
 
 @dataclass(slots=True, kw_only=True)
 class RenyiFilter:
-    """A filter for (epsilon, delta) by Rényi divergences of fixed orders.
+    """A privacy filter for (epsilon, delta)-DP that adds up Rényi divergences.
 
-    Theorem: fix an order; if the sum of adaptively chosen divergences of that order never passes
-        its budget, the whole is (epsilon, delta)-DP. With m orders each gets delta/m, and the
-        filter goes on while *one* of them is kept: which one may depend on the outputs, so their
-        failures add up.
-    Source: Feldman, Zrnic 2021, Theorem 4.3 for one order; the union over orders is ours (to go on
-        while any of several orders holds, each at the full delta, is not proved).
-    Needs: ``orders`` fixed in advance; by default the one that is best for Gaussian noise.
+    A filter is kept in memory. To record charges durably, use an account of a `Ledger`.
+
+    Args:
+        epsilon: Limit of the privacy loss, above zero.
+        delta: Probability parameter of the limit, between 0 and 1.
+        relation: Neighboring relation of all charges.
+        orders: Orders of the Rényi divergences, each above 1. By default one order, which is best
+            for Gaussian noise. With several orders, `delta` is divided among them.
+        totals: Divergences that were spent before, one per order. By default zero.
+
+    Raises:
+        InvalidArgument: A limit or an order is outside its range.
+
+    Privacy:
+        All charged releases together satisfy (epsilon, delta)-DP, even if each is chosen after
+        seeing the results of the earlier ones.
+
+    Examples:
+        >>> import discreet
+        >>> budget = discreet.RenyiFilter(epsilon=2, delta=1e-6)
+        >>> for _ in range(10):
+        ...     budget.charge(discreet.gdp(0.1))
+        >>> round(budget.spent, 3)
+        1.473
+
+    References:
+        Feldman and Zrnic (2021). [Proof](../theory/theorems.md#accounting.filters.RenyiFilter).
     """
+
+    # Theorem: fix an order; if the sum of adaptively chosen divergences of that order never passes
+    #   its budget, the whole is (epsilon, delta)-DP. With m orders each gets delta/m, and the
+    #   filter goes on while *one* of them is kept: which one may depend on the outputs, so their
+    #   failures add up.
+    # Source: Feldman, Zrnic 2021, Theorem 4.3 for one order; the union over orders is ours (to go
+    #   on while any of several orders holds, each at the full delta, is not proved).
+    # Needs: `orders` fixed in advance; by default the one that is best for Gaussian noise.
 
     epsilon: float
     delta: float
@@ -161,7 +287,20 @@ class RenyiFilter:
             raise InvalidArgument("totals must be zero or above: what was spent at each order.")
 
     def charge(self, guarantee: Guarantee) -> None:
-        """Spend, or raise BudgetExceeded and spend nothing."""
+        """Charge a release, or raise `BudgetExceeded` and spend nothing.
+
+        Args:
+            guarantee: Guarantee of the release, under the relation of the filter.
+
+        Raises:
+            BudgetExceeded: The release would exceed epsilon at delta.
+            RelationMismatch: The guarantee is under another neighboring relation.
+
+        Examples:
+            >>> import discreet
+            >>> budget = discreet.RenyiFilter(epsilon=2, delta=1e-6)
+            >>> budget.charge(discreet.gdp(0.1))
+        """
         _same(guarantee, self.relation)
         # Rounded up: a long sum of floats never falls behind the true one.
         totals = [
@@ -177,7 +316,7 @@ class RenyiFilter:
 
     @property
     def spent(self) -> float:
-        """The epsilon at the filter's delta that the charges so far amount to."""
+        """Epsilon at the delta of the filter that all charges so far amount to."""
         return self._epsilon(self.totals) if any(self.totals) else 0.0
 
     def _epsilon(self, totals: list[float]) -> float:
@@ -197,15 +336,37 @@ def _same(guarantee: Guarantee, relation: NeighboringRelation) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class PrivacyOdometer:
-    """Counts what was spent in zCDP and pure epsilon, without a limit.
+    """A privacy odometer: the total of all charges, without a limit.
 
-    Theorem: at every *fixed* time the reading is valid at its delta. For a reading at a time that
-        depends on outputs, spend delta over a grid of limits: ``reading(delta)`` rounds the sum
-        of rho up to the next power of two times ``unit`` and pays delta/(k(k+1)) for the k-th.
-    Proof: a zCDP filter stands at each limit; its guarantee holds when it is passed, and the
-        failure probabilities sum to delta.
-    Source: Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021, section 5.
+    Args:
+        relation: Neighboring relation of all charges.
+        unit: Smallest total of rho that a reading distinguishes. Readings round rho up to a power
+            of two times this unit.
+        rho: Rho that was spent before, zero by default.
+        epsilon: Pure epsilon that was spent before, zero by default. None if it is not bounded.
+
+    Privacy:
+        A reading at delta is valid even if you decide to stop because of what you have seen.
+
+    Examples:
+        >>> import discreet
+        >>> odometer = discreet.PrivacyOdometer()
+        >>> odometer.charge(discreet.zcdp(0.01))
+        >>> odometer.charge(discreet.pure_dp(0.1))
+        >>> round(odometer.reading(1e-6), 3)
+        0.979
+
+    References:
+        Rogers, Roth, Ullman and Vadhan (2016). Feldman and Zrnic (2021).
+        [Proof](../theory/theorems.md#accounting.filters.PrivacyOdometer).
     """
+
+    # Theorem: at every *fixed* time the reading is valid at its delta. For a reading at a time that
+    #   depends on outputs, spend delta over a grid of limits: `reading(delta)` rounds the sum
+    #   of rho up to the next power of two times `unit` and pays delta/(k(k+1)) for the k-th.
+    # Proof: a zCDP filter stands at each limit; its guarantee holds when it is passed, and the
+    #   failure probabilities sum to delta.
+    # Source: Rogers, Roth, Ullman, Vadhan 2016; Feldman, Zrnic 2021, section 5.
 
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     unit: Fraction = Fraction(1, 1 << 20)
@@ -213,7 +374,22 @@ class PrivacyOdometer:
     epsilon: Fraction | None = Fraction(0)
 
     def charge(self, guarantee: Guarantee) -> None:
-        """Record an event."""
+        """Record a release.
+
+        Args:
+            guarantee: Guarantee of the release, under the relation of the odometer.
+
+        Raises:
+            RelationMismatch: The guarantee is under another neighboring relation.
+            Unsupported: The guarantee has no zCDP bound.
+
+        Examples:
+            >>> import discreet
+            >>> odometer = discreet.PrivacyOdometer()
+            >>> odometer.charge(discreet.gdp(1))
+            >>> odometer.rho
+            Fraction(1, 2)
+        """
         _same(guarantee, self.relation)
         event = guarantee.event
         self.rho += rho_of(event)
@@ -222,7 +398,24 @@ class PrivacyOdometer:
             self.epsilon = None if total is None or failure else self.epsilon + total
 
     def reading(self, delta: float) -> float:
-        """An epsilon that holds at ``delta`` even if one stops because of what was seen."""
+        """Compute an epsilon that holds whenever you stop.
+
+        Args:
+            delta: Probability parameter of the reading, between 0 and 1.
+
+        Returns:
+            The total privacy loss, or zero before the first charge.
+
+        Raises:
+            InvalidArgument: `delta` is not a probability.
+
+        Examples:
+            >>> import discreet
+            >>> odometer = discreet.PrivacyOdometer()
+            >>> odometer.charge(discreet.pure_dp(0.25))
+            >>> odometer.reading(1e-6)
+            0.25
+        """
         check.probability("delta", delta)
         if self.rho == 0:
             return 0.0

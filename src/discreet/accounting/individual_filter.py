@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.accounting import conversion
 from discreet.accounting.filters import rho_of
 from discreet.accounting.guarantee import Guarantee
+from discreet.boundary.values import doubles
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import NeighboringRelation
@@ -27,21 +28,20 @@ LARGEST = LARGEST_RHO * 10**12
 
 
 class IndividualFilter:
-    """Personal budgets in zCDP, one for each of ``len(limits)`` people.
+    """Personal budgets in zCDP, one for each of ``len(limits)`` people."""
 
-    Theorem: let every query be chosen from what was released before, and let person i take part
-        only if ``admit`` says so. Then the whole sequence, of whatever length, is
-        ``limits[i]``-zCDP for person i.
-    Proof: at every order the individual Rényi filter of Feldman and Zrnic holds: costs of person i
-        add up to at most ``limits[i] * order``, and a step that would pass it is taken without
-        this person, whose data then move nothing. Whether person i takes part depends on earlier
-        outputs and person i alone. Costs are rounded up and limits down to a grid, so the sums of
-        integers never fall behind the true ones.
-    Source: Feldman, Zrnic 2021, Theorem 4.3; Muehl 2021 (M36; its bound lacks a square, T9).
-    Needs: a neighbor lacks person i (add/remove). The cost of person i may depend on the data of
-        person i and on past outputs, not on other people. Who is left out depends on private
-        data whenever costs do: never publish it.
-    """
+    # Theorem: let every query be chosen from what was released before, and let person i take part
+    #   only if `admit` says so. Then the whole sequence, of whatever length, is
+    #   `limits[i]`-zCDP for person i.
+    # Proof: at every order the individual Rényi filter of Feldman and Zrnic holds: costs of person
+    #   i add up to at most `limits[i] * order`, and a step that would pass it is taken without this
+    #   person, whose data then move nothing. Whether person i takes part depends on earlier outputs
+    #   and person i alone. Costs are rounded up and limits down to a grid, so the sums of integers
+    #   never fall behind the true ones.
+    # Source: Feldman, Zrnic 2021, Theorem 4.3; Muehl 2021 (M36; its bound lacks a square, T9).
+    # Needs: a neighbor lacks person i (add/remove). The cost of person i may depend on the data of
+    #   person i and on past outputs, not on other people. Who is left out depends on private
+    #   data whenever costs do: never publish it.
 
     def __init__(self, limits: ArrayLike) -> None:
         self._limits = _grains(limits, up=False, name="limits")
@@ -85,7 +85,9 @@ class IndividualFilter:
     def admit(self, cost: Guarantee | ArrayLike) -> Admitted:
         """Charge everyone who can afford it, and say who: the query must use only their data.
 
-        ``cost``: a guarantee that is the same for everybody, or one rho per person.
+        ``cost``: a guarantee that is the same for everybody, or one rho per person. One that is
+        no rho (missing, infinite, negative, no number, above `LARGEST_RHO`) is more than every
+        limit: that person is left out, and nobody else notices.
         """
         return self.take(self.price(cost))
 
@@ -111,7 +113,7 @@ class IndividualFilter:
             rho = rho_of(cost.event)
             # More than every limit: nobody can afford it.
             return np.asarray(min(math.ceil(rho / GRAIN), LARGEST + 1), dtype=np.int64)
-        found = _grains(cost, up=True, name="cost")
+        found = _each(cost) if _is_list(cost) else _grains(cost, up=True, name="cost")
         if found.ndim and found.shape != self._limits.shape:
             raise InvalidArgument(
                 f"cost must be one number or one per person ({len(self)}), got {found.shape}."
@@ -164,6 +166,22 @@ def _rho_below(epsilon: float, *, delta: float) -> Fraction:
         else:
             high = middle
     return Fraction(low)
+
+
+def _is_list(cost: ArrayLike) -> bool:
+    """Whether a cost is one for each person, by what holds it alone."""
+    if isinstance(cost, np.ndarray):
+        return cost.ndim == 1
+    return isinstance(cost, list | tuple) or hasattr(cost, "__len__")
+
+
+def _each(cost: ArrayLike) -> Grains:
+    """What each person pays; a cost that is no rho is more than every limit."""
+    if isinstance(cost, str | bytes):
+        raise InvalidArgument("cost must be numbers, or a guarantee.")
+    found = doubles(cost)
+    fits = (found >= 0) & (found <= LARGEST_RHO)  # NaN does not
+    return np.where(fits, _grains(np.where(fits, found, 0.0), up=True, name="cost"), LARGEST + 1)
 
 
 def _grains(values: ArrayLike, *, up: bool, name: str) -> Grains:

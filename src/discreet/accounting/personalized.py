@@ -24,13 +24,13 @@ class PersonalizedGuarantee:
     """What each level is promised, or pays; levels in the order of their names.
 
     ``a + b`` and ``a * k`` compose level by level.
-
-    Theorem: if mechanisms are private for the levels with g and g', adaptively run after each
-        other they are private with g + g', level by level.
-    Proof: fix a person. Toward the neighbors that differ in this person alone each mechanism has
-        the guarantee of the person's level, so the composition theorem applies.
-    Source: Jorgensen, Yu, Cormode 2015; Muehl 2021 (M1).
     """
+
+    # Theorem: if mechanisms are private for the levels with g and g', adaptively run after each
+    #   other they are private with g + g', level by level.
+    # Proof: fix a person. Toward the neighbors that differ in this person alone each mechanism has
+    #   the guarantee of the person's level, so the composition theorem applies.
+    # Source: Jorgensen, Yu, Cormode 2015; Muehl 2021 (M1).
 
     privacy_levels: tuple[tuple[str, Guarantee], ...]
 
@@ -142,7 +142,7 @@ def personalized(privacy_levels: Mapping[str, Guarantee]) -> PersonalizedGuarant
 
     >>> from discreet.accounting.guarantee import pure_dp
     >>> personalized({"strict": pure_dp(1), "open": pure_dp(3)})
-    PersonalizedGuarantee(open: Pure(3), strict: Pure(1))
+    PersonalizedGuarantee(open: epsilon 3, strict: epsilon 1)
     """
     if not isinstance(privacy_levels, Mapping):
         raise InvalidArgument(

@@ -310,6 +310,10 @@ class PrivacyProfile:
         """The bound at one epsilon."""
         return float(self._at(np.asarray([epsilon]))[0])
 
+    def deltas(self, epsilons: Floats) -> Floats:
+        """The bound at each epsilon."""
+        return self._at(epsilons)
+
     def _at(self, epsilon: Floats) -> Floats:
         source = self.source
         # Snapped losses are paid for here.
@@ -400,12 +404,10 @@ def tilt_masses(masses: LossMasses, *, step: float, tilt: float) -> ComposedLoss
 
 
 def power(part: ComposedLoss, count: int) -> ComposedLoss:
-    """``count``-fold self-composition by one power in the frequency domain.
-
-    Theorem: the circular result on a window that holds all but ``tail`` of the tilted mass differs
-        from the true one by at most ``tail`` outside and by what wraps around inside.
-    Proof: Chernoff's bound on both ends of the sum of ``count`` tilted losses; T6 for round-off.
-    """
+    """``count``-fold self-composition by one power in the frequency domain."""
+    # Theorem: the circular result on a window that holds all but `tail` of the tilted mass differs
+    #   from the true one by at most `tail` outside and by what wraps around inside.
+    # Proof: Chernoff's bound on both ends of the sum of `count` tilted losses; T6 for round-off.
     if count == 1:
         return part
     index = np.arange(part.weights.size, dtype=np.float64)

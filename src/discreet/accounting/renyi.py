@@ -41,12 +41,10 @@ _CANCELED = 1e-15
 
 
 def divergence(event: Event, *, order: float) -> float:
-    """The Rényi divergence of an event, an upper bound.
-
-    Theorem: divergences add under adaptive composition.
-    Source: Mironov 2017, Proposition 1 (C15).
-    Needs: ``order > 1``.
-    """
+    """The Rényi divergence of an event, an upper bound."""
+    # Theorem: divergences add under adaptive composition.
+    # Source: Mironov 2017, Proposition 1 (C15).
+    # Needs: `order > 1`.
     total = 0.0
     for leaf, count in leaves(event):
         total += count * leaf_divergence(leaf, order)
@@ -99,10 +97,8 @@ def _laplace(epsilon: float, order: float) -> float:
 
 
 def _numerical(leaf: Event, order: float) -> float:
-    """The larger divergence of both directions, from their upper cells.
-
-    Theorem: ``E_P[e^{(order-1) L}]`` is convex in ``dP/dQ``, so connecting the dots raises it (T4).
-    """
+    """The larger divergence of both directions, from their upper cells."""
+    # Theorem: `E_P[e^{(order-1) L}]` is convex in `dP/dQ`, so connecting the dots raises it (T4).
     try:
         remove, add, slack = leaf_pairs(leaf, "upper")
     except Unsupported:

@@ -83,27 +83,23 @@ def _ratio(epsilon: float) -> float:
 
 
 def clones(epsilon: float) -> CloneParameters:
-    """How any epsilon-LDP report hides.
-
-    Theorem: with probability e^-eps another report is a fair mixture of the two extreme laws of
-        which the changed one is a randomized response.
-    Proof: S2 of docs/theory/shuffle.md.
-    Source: Feldman, McMillan, Talwar 2021, Theorem 3.1 (F56).
-    """
+    """How any epsilon-LDP report hides."""
+    # Theorem: with probability e^-eps another report is a fair mixture of the two extreme laws of
+    #   which the changed one is a randomized response.
+    # Proof: S2 of docs/theory/shuffle.md.
+    # Source: Feldman, McMillan, Talwar 2021, Theorem 3.1 (F56).
     ratio = _ratio(epsilon)
     rate = 1 / ratio / 2
     return CloneParameters(ratio=ratio, rate=rate, weight=1 / ((ratio + 1) * rate))
 
 
 def two_level(epsilon: float, parts: Parts) -> tuple[CloneParameters, ...]:
-    """How a two-level report hides, in up to three ways: none is always the best.
-
-    Theorem: every report holds ``u``, the smallest law times its mass gamma; the two parts that
-        tell two values apart have mass alpha each under it. Where these say little, the bound of a
-        single binary answer holds for all two-level randomizers.
-    Proof: S3, S6 and S7 of docs/theory/shuffle.md.
-    Source: the blanket of Balle, Bell, Gascón, Nissim 2019, for randomizers with two levels.
-    """
+    """How a two-level report hides, in up to three ways: none is always the best."""
+    # Theorem: every report holds `u`, the smallest law times its mass gamma; the two parts that
+    #   tell two values apart have mass alpha each under it. Where these say little, the bound of a
+    #   single binary answer holds for all two-level randomizers.
+    # Proof: S3, S6 and S7 of docs/theory/shuffle.md.
+    # Source: the blanket of Balle, Bell, Gascón, Nissim 2019, for randomizers with two levels.
     ratio = _ratio(epsilon)
     gamma = alpha = 0.0
     for weight, share, differ in parts:
@@ -226,14 +222,12 @@ def _below(x: Floats, trials: Floats, chance: float) -> Floats:
 
 
 def profile(law: CloneParameters, epsilon: Floats, *, reports: int, tail: float = TAIL) -> Floats:
-    """The hockey-stick divergence at each epsilon >= 0, rounded up; the same in both directions.
-
-    Theorem: with K ~ Bin(n, 2 rate), N+ ~ Bin(K, 1/2) and G ~ Bin(n - K, same/(1 - 2 rate)),
-        ``delta = E[c (N+ - K/2) - (e^eps - 1)(w (ratio+1) K/2 + v G)]_+ / n`` with
-        ``c = w (ratio-1)(1 + e^eps)``, w and v the weights.
-    Proof: S1; the mean over N+ is a binomial mass minus a tail. Swapping + and - swaps the
-        directions. What the windows leave out adds its probability.
-    """
+    """The hockey-stick divergence at each epsilon >= 0, rounded up; the same in both directions."""
+    # Theorem: with K ~ Bin(n, 2 rate), N+ ~ Bin(K, 1/2) and G ~ Bin(n - K, same/(1 - 2 rate)),
+    #   `delta = E[c (N+ - K/2) - (e^eps - 1)(w (ratio+1) K/2 + v G)]_+ / n` with
+    #   `c = w (ratio-1)(1 + e^eps)`, w and v the weights.
+    # Proof: S1; the mean over N+ is a binomial mass minus a tail. Swapping + and - swaps the
+    #   directions. What the windows leave out adds its probability.
     n = min(reports, MOST_REPORTS)
     found = _terms(law, n, tail)
     values = [_at(law, found, float(e)) for e in np.ravel(epsilon)]
@@ -256,12 +250,10 @@ def _at(law: CloneParameters, found: _Terms, epsilon: float) -> float:
 def shuffled_delta(
     epsilon: Floats, *, local: float, reports: int, parts: Parts = (), tail: float = TAIL
 ) -> Floats:
-    """The smallest proved delta at each epsilon >= 0 of shuffled reports.
-
-    Theorem: every bound holds, hence their minimum; from ``local`` on delta is zero, because the
-        report alone is local-LDP and shuffling is post-processing.
-    Needs: ``parts`` describes the two-level randomizer; without it any randomizer is covered.
-    """
+    """The smallest proved delta at each epsilon >= 0 of shuffled reports."""
+    # Theorem: every bound holds, hence their minimum; from `local` on delta is zero, because the
+    #   report alone is local-LDP and shuffling is post-processing.
+    # Needs: `parts` describes the two-level randomizer; without it any randomizer is covered.
     if local > LARGEST:
         return np.where(epsilon >= local, 0.0, 1.0)
     laws = two_level(local, parts) if parts else (clones(local),)
@@ -286,12 +278,11 @@ def local_epsilon(
     """The largest epsilon of a report whose shuffle is (epsilon, delta)-DP, rounded down.
 
     ``parts`` describes a two-level randomizer, or is a function that does for each local epsilon.
-
-    Theorem: the value returned is certified; one larger by 1e-6 relative was not, where the bound
-        grows with the local epsilon.
-    Proof: the bound at the value is evaluated; a report of ``epsilon`` needs no shuffle.
-    Needs: ``epsilon > 0`` and ``0 < delta < 1``.
     """
+    # Theorem: the value returned is certified; one larger by 1e-6 relative was not, where the bound
+    #   grows with the local epsilon.
+    # Proof: the bound at the value is evaluated; a report of `epsilon` needs no shuffle.
+    # Needs: `epsilon > 0` and `0 < delta < 1`.
     target = float(check.positive("epsilon", epsilon))
     wanted = float(check.probability("delta", delta, zero=False, one=False))
     n = check.count("reports", reports)
@@ -324,13 +315,11 @@ def local_epsilon(
 
 
 def closed_form(local: float, *, delta: float, reports: int) -> float:
-    """Epsilon at ``delta`` by the closed form; looser than the numbers, for hand calculation.
-
-    Theorem: ``eps <= log(1 + (e^e0 - 1)/(e^e0 + 1) (8 sqrt(e^e0 ln(4/delta)/n) + 8 e^e0/n))`` where
-        ``e0 <= log(n/(16 ln(2/delta)))``; elsewhere nothing better than e0.
-    Source: Feldman, McMillan, Talwar 2021, Theorem 3.1 (F56).
-    Needs: ``0 < delta < 1``.
-    """
+    """Epsilon at ``delta`` by the closed form; looser than the numbers, for hand calculation."""
+    # Theorem: `eps <= log(1 + (e^e0 - 1)/(e^e0 + 1) (8 sqrt(e^e0 ln(4/delta)/n) + 8 e^e0/n))` where
+    #   `e0 <= log(n/(16 ln(2/delta)))`; elsewhere nothing better than e0.
+    # Source: Feldman, McMillan, Talwar 2021, Theorem 3.1 (F56).
+    # Needs: `0 < delta < 1`.
     e0 = float(check.non_negative("local", local))
     d = float(check.probability("delta", delta, zero=False, one=False))
     n = check.count("reports", reports)
@@ -345,14 +334,12 @@ def closed_form(local: float, *, delta: float, reports: int) -> float:
 
 
 def block_design_parts(*, points: int, chosen: int = 1) -> Parts:
-    """Reports that are blocks of a 2-design: sets of ``chosen`` of ``points`` points.
-
-    Theorem: share = k/v and differ = k (v - k)/(v (v - 1)).
-    Proof: U is uniform on the blocks; a point lies in k/v of them, two points in
-        k (k - 1)/(v (v - 1)).
-    Needs: 1 <= chosen < points. Randomized response has chosen = 1 (two points: Warner's),
-        subset selection all sets, hashing to g = v/k values by linear forms the flats.
-    """
+    """Reports that are blocks of a 2-design: sets of ``chosen`` of ``points`` points."""
+    # Theorem: share = k/v and differ = k (v - k)/(v (v - 1)).
+    # Proof: U is uniform on the blocks; a point lies in k/v of them, two points in
+    #   k (k - 1)/(v (v - 1)).
+    # Needs: 1 <= chosen < points. Randomized response has chosen = 1 (two points: Warner's),
+    #   subset selection all sets, hashing to g = v/k values by linear forms the flats.
     v = check.count("points", points, minimum=2)
     k = check.count("chosen", chosen)
     if k >= v:
@@ -361,23 +348,19 @@ def block_design_parts(*, points: int, chosen: int = 1) -> Parts:
 
 
 def unary_parts(other: Number) -> Parts:
-    """Unary encodings whose bits other than the own are one with probability ``other``.
-
-    Theorem: share = q and differ = q (1 - q).
-    Proof: U is independent coins of bias q; T(x) are the rows with a one at x.
-    Needs: 0 < other < 1, the coin as it is thrown.
-    """
+    """Unary encodings whose bits other than the own are one with probability ``other``."""
+    # Theorem: share = q and differ = q (1 - q).
+    # Proof: U is independent coins of bias q; T(x) are the rows with a one at x.
+    # Needs: 0 < other < 1, the coin as it is thrown.
     q = check.probability("other", other, zero=False, one=False)
     return ((Fraction(1), q, q * (1 - q)),)
 
 
 def window_parts(*, inputs: int, width: int) -> Parts:
-    """A symbol of a line, likelier within a window of ``width`` that starts at the input.
-
-    Theorem: with m + w - 1 symbols, share = w/(m + w - 1) and differ = min(w, m - 1)/(m + w - 1).
-    Proof: U is uniform on the symbols; windows that start d apart differ in min(w, d) each way.
-    Needs: inputs >= 2, width >= 1. Rounding a number to an input at random beforehand is covered.
-    """
+    """A symbol of a line, likelier within a window of ``width`` that starts at the input."""
+    # Theorem: with m + w - 1 symbols, share = w/(m + w - 1) and differ = min(w, m - 1)/(m + w - 1).
+    # Proof: U is uniform on the symbols; windows that start d apart differ in min(w, d) each way.
+    # Needs: inputs >= 2, width >= 1. Rounding a number to an input at random beforehand is covered.
     m = check.count("inputs", inputs, minimum=2)
     w = check.count("width", width)
     symbols = m + w - 1
@@ -385,12 +368,10 @@ def window_parts(*, inputs: int, width: int) -> Parts:
 
 
 def mixture_parts(parts: Iterable[tuple[Number, Parts]]) -> Parts:
-    """A randomizer that draws one of several with the given probability and says which.
-
-    Theorem: the parts of all, their weights multiplied.
-    Needs: the probabilities sum to one and do not depend on the client: who is *assigned* to a
-        level in public is shuffled among those of the level only.
-    """
+    """A randomizer that draws one of several with the given probability and says which."""
+    # Theorem: the parts of all, their weights multiplied.
+    # Needs: the probabilities sum to one and do not depend on the client: who is *assigned* to a
+    #   level in public is shuffled among those of the level only.
     return check.two_level(
         tuple(
             (check.probability("weight", weight) * inner, share, differ)

@@ -19,6 +19,9 @@ from scipy.special import betaincinv, ndtri
 
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
+from discreet.core.tabular import Record
+from discreet.query.result import FixedResult, check_confidence, records
 
 # ── Output features
 # ──────────────────────────────────────────────────────────────────────────────── Outputs of any
@@ -207,11 +210,11 @@ class ClaimPoint(NamedTuple):
     delta: float
 
     def __str__(self) -> str:
-        return f"(epsilon {self.epsilon:.4g}, delta {self.delta:.3g})"
+        return f"(epsilon {short(self.epsilon)}, delta {short(self.delta, digits=3)})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Finding(FixedResult):
     """What an attack found.
 
     ``epsilon`` is a lower bound on the true epsilon at ``claimed.delta``, and ``refuted`` the point
@@ -229,6 +232,23 @@ class Finding:
     samples: int
     failure_probability: float
 
+    def rows(self, confidence: float | None = None) -> list[Record]:
+        """List the lower bound on the true epsilon.
+
+        Args:
+            confidence: One less `failure_probability`, if it is given.
+
+        Returns:
+            One record: value, std (None), low (the same bound) and high (infinite).
+        """
+        check_confidence(confidence, self._confidence)
+        bound = [self.epsilon]
+        return records((), [()], value=bound, low=bound, high=[math.inf])
+
+    @property
+    def _confidence(self) -> float:
+        return 1 - self.failure_probability
+
     @property
     def broken(self) -> bool:
         """Whether the claim is refuted."""
@@ -239,9 +259,12 @@ class Finding:
             return f"{self.claimed} not refuted by {self.samples} outputs (which proves nothing)"
         true = _log_ratio((self.at_least, self.at_most), self.refuted.delta)
         seen = (
-            f"probability >= {self.at_least:.3g} on one input, <= {self.at_most:.3g} on the other"
+            f"probability >= {short(self.at_least, digits=3)} on one input, <= "
+            f"{short(self.at_most, digits=3)} on the other"
         )
-        return f"{self.refuted} refuted, epsilon >= {true:.4g}: {self.event} has {seen}"
+        return f"{self.refuted} refuted, epsilon >= {short(true)}: {self.event} has {seen}"
+
+    __repr__ = __str__
 
 
 def attack(
@@ -253,16 +276,51 @@ def attack(
     samples: int = 1_000_000,
     failure_probability: float = 1e-9,
 ) -> Finding:
-    """Try to refute a claimed guarantee with outputs on two neighboring inputs.
+    """Try to refute a claimed guarantee with samples from two neighboring inputs.
 
-    Theorem: if the claim holds, the probability that the finding is ``broken`` is at most failure.
-    Proof: the events are fixed before the outputs they are tested on are drawn. For each of them
-        the two Clopper-Pearson bounds fail with probability failure / (2 * number of events)
-        each; when none fails, P(A) <= e^epsilon Q(A) + delta forbids the finding, at every point
-        of the claimed curve at once.
-    Source: Clopper and Pearson 1934; Gilbert and McMillan 2018; Bichsel et al. 2021 (DP-Sniper).
-    Needs: run returns independent outputs, with fresh randomness at every call.
+    The attack learns events that distinguish the inputs on one part of the outputs, and tests them
+    on fresh outputs. A violation is proven up to the failure probability. If no violation is found,
+    the mechanism may still violate its claim.
+
+    Args:
+        run: Function `(input, n)` that returns n independent outputs, with fresh randomness at
+            every call.
+        left: Input.
+        right: Neighboring input.
+        claimed: Claimed guarantee, a `Guarantee` or a pair `(epsilon, delta)`.
+        samples: Number of outputs per input on which events are tested, at least 100.
+        failure_probability: Largest probability that a true claim is refuted.
+
+    Returns:
+        A finding with `broken` (whether the claim is refuted), a lower bound `epsilon`, and the
+        `event` that shows it.
+
+    Raises:
+        InvalidArgument: A number is outside its range, or `run` does not return n outputs.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet import audit
+        >>> generator = numpy.random.default_rng(1)
+        >>> def run(value, n):
+        ...     return value + generator.laplace(scale=0.1, size=n)
+        >>> audit.attack(run, 0, 1, claimed=(1, 0), samples=1_000).broken
+        True
+
+    See Also:
+        [Audit a mechanism](../how-to/audit.md).
+
+    References:
+        Clopper and Pearson (1934). Gilbert and McMillan (2018). Bichsel et al. (2021).
+        [Proof](../theory/theorems.md#audit._attack.attack).
     """
+    # Theorem: if the claim holds, the probability that the finding is `broken` is at most failure.
+    # Proof: the events are fixed before the outputs they are tested on are drawn. For each of them
+    #   the two Clopper-Pearson bounds fail with probability failure / (2 * number of events)
+    #   each; when none fails, P(A) <= e^epsilon Q(A) + delta forbids the finding, at every point
+    #   of the claimed curve at once.
+    # Source: Clopper and Pearson 1934; Gilbert and McMillan 2018; Bichsel et al. 2021 (DP-Sniper).
+    # Needs: run returns independent outputs, with fresh randomness at every call.
     samples = count("samples", samples, minimum=100)
     alpha = float(probability("failure_probability", failure_probability, zero=False, one=False))
     points = claim_points(claimed)
@@ -379,7 +437,7 @@ class _Event:
         sign = self.score.sign
         beyond = ">" if sign > 0 else "<"
         where = "right" if self.swapped else "left"
-        return f"{self.score} {beyond} {sign * self.threshold:.6g} ({where})"
+        return f"{self.score} {beyond} {short(sign * self.threshold, digits=6)} ({where})"
 
 
 def lower_bound(hits: int, trials: int, level: float) -> float:

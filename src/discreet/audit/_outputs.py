@@ -34,14 +34,12 @@ def exponential(scores: Sequence[float], *, weight: float) -> dict[int, float]:
 
 
 def permute_and_flip(scores: Sequence[float], *, weight: float) -> dict[int, float]:
-    """Visit in random order, accept i with probability exp(weight * (score_i - best)).
-
-    Theorem: P(i) = p_i * integral over u in [0, 1] of prod_{j != i} (1 - u p_j).
-    Proof: give each candidate an independent uniform arrival time; i, arriving at u, is chosen if
-        it accepts and no earlier one did. The integrand is a polynomial of degree K - 1, on which
-        Gauss-Legendre quadrature with ceil(K/2) nodes is exact.
-    Source: McKenna and Sheldon 2020.
-    """
+    """Visit in random order, accept i with probability exp(weight * (score_i - best))."""
+    # Theorem: P(i) = p_i * integral over u in [0, 1] of prod_{j != i} (1 - u p_j).
+    # Proof: give each candidate an independent uniform arrival time; i, arriving at u, is chosen if
+    #   it accepts and no earlier one did. The integrand is a polynomial of degree K - 1, on which
+    #   Gauss-Legendre quadrature with ceil(K/2) nodes is exact.
+    # Source: McKenna and Sheldon 2020.
     s = weight * np.asarray(scores, dtype=np.float64)
     p = np.exp(s - s.max())
     nodes, weights = _gauss(len(p))
@@ -56,14 +54,13 @@ def permute_and_flip(scores: Sequence[float], *, weight: float) -> dict[int, flo
 def noisy_max(
     scores: Sequence[int], noise: LatticeDistribution, *, ties: Ties = "random"
 ) -> dict[int, float]:
-    """The index of the largest score + noise; ties go to a random one or to the first.
-
-    Theorem: P(i) = sum_v p(v - s_i) * integral over u of prod_{j != i} (F(v-1-s_j) + u p(v-s_j)).
-    Proof: with ties broken by independent uniforms, candidate i at noisy value v and tie-breaker u
-        beats j if j's noisy value is below v, or equal with a smaller tie-breaker. Polynomial in u.
-    Needs: the unlisted mass of the noise, at most len(scores) times ``noise.missing``, is the
-        absolute error of the whole law: pass it as ``error`` to `pair`.
-    """
+    """The index of the largest score + noise; ties go to a random one or to the first."""
+    # Theorem: P(i) = sum_v p(v - s_i) * integral over u of prod_{j != i} (F(v-1-s_j) + u p(v-s_j)).
+    # Proof: with ties broken by independent uniforms, candidate i at noisy value v and tie-breaker
+    #   u beats j if j's noisy value is below v, or equal with a smaller tie-breaker. Polynomial in
+    #   u.
+    # Needs: the unlisted mass of the noise, at most len(scores) times `noise.missing`, is the
+    #   absolute error of the whole law: pass it as `error` to `pair`.
     s = np.asarray(scores, dtype=np.int64)
     v = np.arange(noise.start + s.min(), noise.stop + s.max(), dtype=np.int64)
     at = np.array([noise.pmf(v - k) for k in s])
@@ -105,12 +102,10 @@ class SparseVectorOutputs:
     refresh: LatticeDistribution | None = None
 
     def law(self, queries: Sequence[int]) -> dict[Answers, float]:
-        """The law of the answers (True: above), exact up to the noises' unlisted mass.
-
-        Proof: given the threshold noise the answers are independent, so the probability of a
-        sequence is the sum over the threshold noise of a product; with a refresh the sum is taken
-        at every report and starts anew.
-        """
+        """The law of the answers (True: above), exact up to the noises' unlisted mass."""
+        # Proof: given the threshold noise the answers are independent, so the probability of a
+        #   sequence is the sum over the threshold noise of a product; with a refresh the sum is
+        #   taken at every report and starts anew.
         found: dict[Answers, float] = {}
         above = {id(n): self._above(n, queries) for n in (self.threshold_noise, self.refresh) if n}
         stack: list[tuple[Answers, int, LatticeDistribution, Floats]] = [

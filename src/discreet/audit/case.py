@@ -19,13 +19,45 @@ ONE_BY_ONE = 2_000
 """Outputs where each is a release of its own."""
 
 
+class Certifiable(Protocol):
+    """What can be certified: its laws recomputed, and its own release looked at."""
+
+    def certify(self) -> object:
+        """A certificate, or NotCertified."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AuditCase:
-    """One row of the audit.
+    """A mechanism to audit: two neighboring inputs, and what is claimed.
 
-    ``laws`` lists the exact output laws on both inputs, where that can be done. ``broken`` is
-    what we know beforehand: a broken case that is not caught fails the audit as much as a good
-    one that is accused.
+    Args:
+        name: Name of the case in the report.
+        claimed: Claimed guarantee, a `Guarantee` or a pair `(epsilon, delta)`.
+        draw: Function `(input, n, seed)` that returns n independent outputs of a simulation.
+        left: Input.
+        right: Neighboring input.
+        laws: Function that returns the exact distributions on both inputs, or None if they cannot
+            be listed.
+        broken: Whether the claim is known to be false. Then the audit must refute it.
+        samples: Number of outputs per input.
+        why: Reason for which the claim is false.
+        mechanism: Mechanism whose `certify` is run besides. A certificate that fails accuses it,
+            whatever the samples say.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet import audit
+        >>> case = audit.AuditCase(
+        ...     name="too little noise",
+        ...     claimed=(1, 0),
+        ...     draw=lambda value, n, seed: numpy.random.default_rng(seed).laplace(value, 0.1, n),
+        ...     left=0,
+        ...     right=1,
+        ...     broken=True,
+        ...     samples=1_000,
+        ... )
+        >>> audit.run_audit([case])[0].verdict
+        'BROKEN'
     """
 
     name: str
@@ -37,6 +69,7 @@ class AuditCase:
     broken: bool = False
     samples: int = 400_000
     why: str = ""
+    mechanism: Certifiable | None = None
 
 
 class Demonstration(Protocol):
@@ -101,6 +134,7 @@ def one_by_one(
     claimed: Claimed,
     laws: Callable[[], OutputPair] | None = None,
     samples: int = ONE_BY_ONE,
+    mechanism: Certifiable | None = None,
 ) -> AuditCase:
     """``release(data, bits=...)`` answers once, with a number or several."""
 
@@ -109,5 +143,12 @@ def one_by_one(
         return np.array([release(data, rng=bits) for _ in range(n)])
 
     return AuditCase(
-        name=name, claimed=claimed, draw=draw, left=left, right=right, laws=laws, samples=samples
+        name=name,
+        claimed=claimed,
+        draw=draw,
+        left=left,
+        right=right,
+        laws=laws,
+        samples=samples,
+        mechanism=mechanism,
     )

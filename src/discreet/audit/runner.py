@@ -12,12 +12,14 @@ from discreet.audit._attack import ClaimPoint, Finding, attack, claim_points
 from discreet.audit.case import AuditCase, AuditSuite, Demonstration
 from discreet.audit.cases import broken
 from discreet.audit.cases import local as local_cases
+from discreet.audit.cases import marginals as marginal_cases
 from discreet.audit.cases import mechanisms as own
 from discreet.audit.cases import personalized as personal_cases
 from discreet.audit.cases import ranges as range_cases
 from discreet.audit.cases import sparse_vector as variants
 from discreet.audit.cases import statistics as statistic_cases
 from discreet.core._plugins import AUDITS, plugins
+from discreet.core.errors import NotCertified
 
 Verdict: TypeAlias = Literal["holds", "not refuted", "BROKEN", "MISSED", "ACCUSED"]
 FAMILY = 1e-6
@@ -31,9 +33,11 @@ class AuditRow:
     """One mechanism: claimed, exact and attacked epsilon, all at ``claimed.delta``.
 
     ``exact`` bounds the true epsilon on the audited inputs (None: not listed); ``attacked`` is
-    what sampling alone proves. The verdict "holds" means that the exact laws keep the claim on
-    these inputs, "not refuted" that no attack contradicts it (which is no proof), "BROKEN" that a
-    demonstration was caught. "MISSED" and "ACCUSED" are faults, of the audit or of a mechanism.
+    what sampling alone proves; ``certified`` says whether its own certificate came out, with its
+    look at the release (None: it has none). The verdict "holds" means that the exact laws keep the
+    claim on these inputs, "not refuted" that no attack contradicts it (which is no proof), "BROKEN"
+    that a demonstration was caught. "MISSED" and "ACCUSED" are faults, of the audit or of a
+    mechanism: also of one whose certificate fails.
     """
 
     name: str
@@ -42,6 +46,7 @@ class AuditRow:
     attacked: Finding
     verdict: Verdict
     why: str
+    certified: bool | None = None
 
     @property
     def ok(self) -> bool:
@@ -56,14 +61,37 @@ def run_audit(
     samples: int | None = None,
     seed: int = 2026,
 ) -> list[AuditRow]:
-    """Audit every case; the probability of accusing any good one is at most 1e-6 in total.
+    """Audit many mechanisms: exact distributions where they are known, and attacks.
 
-    Without cases: all that are registered, our own mechanisms and the demonstrations.
+    The probability that any true claim is refuted is at most 1e-6 for the whole audit.
 
-    Theorem: as stated, by the union bound over the cases' attacks. Each case is attacked at
-        failure probability 1e-6 / number of cases.
-    Needs: the cases' draws follow the laws of their mechanisms (seeded bits, fresh for each call).
+    Args:
+        cases: Cases to audit. By default all registered mechanisms and demonstrations, which takes
+            minutes.
+        progress: Function that receives each row of the result as soon as it is known.
+        samples: Number of outputs per input, instead of the number of each case.
+        seed: Seed of the simulation.
+
+    Returns:
+        One row per case with the claimed, exact and attacked epsilon and a `verdict`: `"holds"`,
+        `"not refuted"`, `"BROKEN"` (a known violation was found), `"MISSED"` or `"ACCUSED"`.
+
+    Examples:
+        >>> from discreet import audit
+        >>> rows = audit.run_audit(audit.mechanism_cases()[:1], samples=1_000)
+        >>> rows[0].verdict
+        'holds'
+
+    See Also:
+        [Audit a mechanism](../how-to/audit.md).
+
+    References:
+        [Proof](../theory/theorems.md#audit.runner.run_audit).
     """
+    # Theorem: as stated, by the union bound over the cases' attacks. Each case is attacked at
+    #   failure probability 1e-6 / number of cases.
+    # Needs: the cases' draws follow the laws of their mechanisms (seeded bits, fresh for each
+    #   call).
     audited = registered() if cases is None else tuple(cases)
     rows = []
     for index, case in enumerate(audited):
@@ -82,7 +110,7 @@ def run_audit(
 def registered() -> tuple[AuditCase, ...]:
     """Our own mechanisms, the sparse vector variants, and what must be caught."""
     good_variants = (case for case in variants.cases() if not case.broken)
-    columns = (*own.mechanism_cases(), *statistic_cases.cases())
+    columns = (*own.mechanism_cases(), *statistic_cases.cases(), *marginal_cases.cases())
     ours = (*columns, *local_cases.cases(), *personal_cases.cases())
     added = (case for suite in suites() for case in suite.cases())
     return (*ours, *good_variants, *broken.cases(), *range_cases.cases(), *added)
@@ -115,14 +143,28 @@ def audit_case(case: AuditCase, *, failure_probability: float, samples: int, see
     points = claim_points(case.claimed)
     laws = None if case.laws is None else case.laws()
     truth = [] if laws is None else [exact.epsilon(laws, point.delta) for point in points]
+    certified, failure = _certified(case)
+    verdict = _verdict(case, found, list(zip(points, truth, strict=bool(truth))))
     return AuditRow(
         name=case.name,
         claimed=points[0],
         exact=truth[0] if truth else None,
         attacked=found,
-        verdict=_verdict(case, found, list(zip(points, truth, strict=bool(truth)))),
-        why=case.why,
+        verdict="ACCUSED" if certified is False else verdict,
+        why=failure or case.why,
+        certified=certified,
     )
+
+
+def _certified(case: AuditCase) -> tuple[bool | None, str]:
+    """Whether the mechanism's certificate comes out, and how it fails."""
+    if case.mechanism is None:
+        return None, ""
+    try:
+        case.mechanism.certify()
+    except NotCertified as error:
+        return False, str(error).partition("\n")[0]
+    return True, ""
 
 
 def _verdict(

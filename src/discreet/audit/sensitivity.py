@@ -15,7 +15,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from discreet.core._validate import as_tuple, count, finite, flag, one_of
 from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record
+from discreet.query.result import Result, records
 
 Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
 _MOST_ROWS = 100
@@ -27,17 +30,49 @@ TOLERANCE = 1e-9
 
 
 class SensitivityError(NotCertified, AssertionError):
-    """The claimed sensitivity is below (or needlessly above) what the query really does."""
+    """A claimed sensitivity is smaller than the true one, or larger without a reason.
+
+    It is also a `NotCertified` and an `AssertionError`.
+
+    Examples:
+        >>> from discreet import NeighboringRelation, audit
+        >>> try:
+        ...     audit.check_sensitivity(
+        ...         sum, 1, values=[0, 5], rows=2, relation=NeighboringRelation.ADD_REMOVE
+        ...     )
+        ... except audit.SensitivityError:
+        ...     print("the sum changes by 5")
+        the sum changes by 5
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sensitivity:
+class Sensitivity(Result):
     """The largest move found, and the pair of data sets that shows it."""
 
     value: float | Fraction
     left: Data
     right: Data
     pairs: int
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - it is exact
+        """List the largest move.
+
+        Args:
+            confidence: Without effect: the move is exact, for the pairs that were looked at.
+
+        Returns:
+            One record: value, std, low and high, the last three None.
+        """
+        return records((), [()], value=[float(self.value)])
+
+    def __str__(self) -> str:
+        return (
+            f"the largest move is {short(float(self.value))}, of {self.pairs:,} pairs: between "
+            f"{self.left} and {self.right}"
+        )
+
+    __repr__ = __str__
 
 
 def true_sensitivity(
@@ -55,11 +90,10 @@ def true_sensitivity(
     rows); ``rows`` is the size of the larger data set of each pair. Under ADD_REMOVE the other one
     is one smaller, under REPLACE_ONE equal, under LOCAL ``rows`` must be 1. ``ordered=True``
     tries every order of the records, for queries that depend on it.
-
-    Theorem: exact for the query restricted to these values and this size; a lower bound on the
-        sensitivity over everything else.
-    Proof: every pair of neighbors is visited.
     """
+    # Theorem: exact for the query restricted to these values and this size; a lower bound on the
+    #   sensitivity over everything else.
+    # Proof: every pair of neighbors is visited.
     if not callable(query):
         raise InvalidArgument(f"query must be a function of the data, got {type(query).__name__}.")
     one_of("norm", norm, get_args(Norm))
@@ -88,24 +122,54 @@ def check_sensitivity(
     ordered: bool = False,
     slack: str | None = None,
 ) -> Sensitivity:
-    """Raise `SensitivityError` if the claim is too small, or too large without a stated reason.
+    """Check a claimed sensitivity on all pairs of small neighboring data sets.
 
-    A claim must be attained on these values, unless ``slack`` says why it is not.
+    Args:
+        query: Function from a tuple of rows to a number or a vector.
+        claimed: Claimed sensitivity.
+        values: All values that a row can have. They must be hashable.
+        rows: Number of rows of the larger data set of each pair, at most 100; 1 for the local
+            relation.
+        relation: Neighboring relation.
+        norm: Norm of the change: `"l1"`, `"l2"`, `"linf"` or `"l0"` (number of changed
+            coordinates).
+        ordered: Whether to try every order of the rows, for queries that depend on it.
+        slack: Reason for which the claim may be larger than the largest change. By default the
+            claim must be attained.
+
+    Returns:
+        The largest change, with the pair of data sets that shows it.
+
+    Raises:
+        SensitivityError: The claim is too small, or it is not attained and no `slack` was given.
+        InvalidArgument: An argument is outside its range.
+
+    Examples:
+        >>> from discreet import NeighboringRelation, audit
+        >>> found = audit.check_sensitivity(
+        ...     sum, 5, values=[0, 1, 5], rows=3, relation=NeighboringRelation.ADD_REMOVE
+        ... )
+        >>> found.value, found.left, found.right
+        (Fraction(5, 1), (0, 0, 5), (0, 0))
     """
     claim = finite("claimed", claimed)
     found = true_sensitivity(
         query, values=values, rows=rows, relation=relation, norm=norm, ordered=ordered
     )
     true = found.value
-    shown = f"on {found.left} and {found.right} the answers differ by {float(true):.6g}"
+    shown = (
+        f"on {found.left} and {found.right} the answers differ by {short(float(true), digits=6)}"
+    )
     if true > claim * (1 + Fraction(TOLERANCE)):
         raise SensitivityError(
-            f"claimed sensitivity {float(claim):.6g} ({norm}, {relation.value}) is too small: "
+            f"claimed sensitivity {short(float(claim), digits=6)} ({norm}, "
+            f"{relation.value}) is too small: "
             f"{shown}. Raise the claim or bound the query."
         )
     if slack is None and true < claim * (1 - Fraction(TOLERANCE)):
         raise SensitivityError(
-            f"claimed sensitivity {float(claim):.6g} ({norm}, {relation.value}) is not attained: "
+            f"claimed sensitivity {short(float(claim), digits=6)} ({norm}, "
+            f"{relation.value}) is not attained: "
             f"at most, {shown}. Lower the claim, add extreme values, or state the slack."
         )
     return found

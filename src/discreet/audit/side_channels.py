@@ -6,6 +6,7 @@ A mechanism can follow its law to twelve digits and still tell its input by the 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,15 @@ from scipy import stats
 from discreet.audit._attack import NO_BIT, Floats, Run, lower_bound, lowest_bit, upper_bound
 from discreet.core._validate import count, non_negative, probability
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import percent, short
+from discreet.core.tabular import Record
+from discreet.query.result import FixedResult, check_confidence, records
 
 Cell: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionFinding:
+class PrecisionFinding(FixedResult):
     """What the low bits tell.
 
     ``left_only`` is the share of outputs on left that lie in classes never seen on right, in as
@@ -37,10 +41,37 @@ class PrecisionFinding:
     failure_probability: float
     samples: int
 
+    def rows(self, confidence: float | None = None) -> list[Record]:
+        """List the lower bound on the true epsilon.
+
+        Args:
+            confidence: One less `failure_probability`, if it is given.
+
+        Returns:
+            One record: value, std (None), low (the same bound) and high (infinite).
+        """
+        check_confidence(confidence, self._confidence)
+        bound = [self.epsilon]
+        return records((), [()], value=bound, low=bound, high=[math.inf])
+
+    @property
+    def _confidence(self) -> float:
+        return 1 - self.failure_probability
+
     @property
     def separates(self) -> bool:
         """Whether the low bits tell the two inputs apart beyond chance."""
         return self.epsilon > 0
+
+    def __str__(self) -> str:
+        told = f"an epsilon of at least {short(self.epsilon)}" if self.separates else "nothing"
+        left, right = percent(self.left_only), percent(self.right_only)
+        return (
+            f"the low bits of {self.samples:,} outputs tell {told} "
+            f"({left} were seen on the left alone, {right} on the right alone)"
+        )
+
+    __repr__ = __str__
 
 
 def precision_attack(
@@ -52,16 +83,39 @@ def precision_attack(
     samples: int = 200_000,
     failure_probability: float = 1e-9,
 ) -> PrecisionFinding:
-    """Which low bits occur on which input.
+    """Test whether the low bits of floating-point outputs reveal the input.
 
-    Every output falls into a class: its sign and binade, and the position of its last non-zero
-    bit. Classes seen on one input only are learned on one half of the outputs and counted on the
-    other. The noise may tell up to the claimed ``epsilon``; ``separates`` says that more was told.
+    Args:
+        run: Function `(input, n)` that returns n independent numbers, with fresh randomness at
+            every call.
+        left: Input.
+        right: Neighboring input.
+        epsilon: Claimed privacy loss. The low bits may reveal this much.
+        samples: Number of outputs per input, at least 100.
+        failure_probability: Largest probability that a true claim is refuted.
 
-    Theorem: if the mechanism is ``epsilon``-private, it ``separates`` with probability at most
-        failure. Proof: Clopper-Pearson on fresh outputs, both directions.
-    Source: Mironov 2012; Haney et al. 2022 (arXiv:2207.13793).
+    Returns:
+        A finding. `separates` is true if the low bits reveal more than claimed.
+
+    Raises:
+        InvalidArgument: A number is outside its range, or `run` does not return n numbers.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet import audit
+        >>> generator = numpy.random.default_rng(1)
+        >>> def run(value, n):
+        ...     return value + numpy.round(generator.laplace(size=n))
+        >>> audit.precision_attack(run, 0, 0.5, epsilon=0.5, samples=1_000).separates
+        True
+
+    References:
+        Mironov (2012). Haney et al. (2022).
+        [Proof](../theory/theorems.md#audit.side_channels.precision_attack).
     """
+    # Theorem: if the mechanism is `epsilon`-private, it `separates` with probability at most
+    #   failure. Proof: Clopper-Pearson on fresh outputs, both directions.
+    # Source: Mironov 2012; Haney et al. 2022 (arXiv:2207.13793).
     samples = count("samples", samples, minimum=100)
     alpha = float(probability("failure_probability", failure_probability, zero=False, one=False))
     claimed = float(non_negative("epsilon", epsilon))
@@ -100,7 +154,7 @@ def _classes(outputs: object, number: int) -> Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimingFinding:
+class TimingFinding(FixedResult):
     """Spearman's correlation between time and size of the noise, and its limit under no relation.
 
     ``limit`` is exceeded by independent times with probability at most ``failure_probability``.
@@ -111,10 +165,36 @@ class TimingFinding:
     failure_probability: float
     repetitions: int
 
+    def rows(self, confidence: float | None = None) -> list[Record]:
+        """List the correlation; `limit` says what chance alone reaches.
+
+        Args:
+            confidence: One less `failure_probability`, if it is given.
+
+        Returns:
+            One record: value, std, low and high, the last three None.
+        """
+        check_confidence(confidence, self._confidence)
+        return records((), [()], value=[self.correlation])
+
+    @property
+    def _confidence(self) -> float:
+        return 1 - self.failure_probability
+
     @property
     def tells(self) -> bool:
         """Whether the time tells the size beyond chance."""
         return abs(self.correlation) > self.limit
+
+    def __str__(self) -> str:
+        told = "tells" if self.tells else "does not tell"
+        return (
+            f"the time of a draw {told} the size of its noise: correlation "
+            f"{short(self.correlation)} in {self.repetitions:,} draws, chance reaches "
+            f"{short(self.limit)}"
+        )
+
+    __repr__ = __str__
 
 
 def timing_attack(
@@ -124,10 +204,30 @@ def timing_attack(
     failure_probability: float = 1e-6,
     clock: Callable[[], int] = time.thread_time_ns,
 ) -> TimingFinding:
-    """Call ``draw()`` many times and relate the time of a call to the size of its noise.
+    """Test whether the time of a draw reveals the size of its noise.
 
-    ``draw`` returns the noise of one call, a number or a vector; the size of a vector is its mean
-    absolute entry. The default clock counts the work of this thread only, not that of others.
+    Args:
+        draw: Function that draws noise once and returns it, as a number or a vector.
+        repetitions: Number of draws, at least 10.
+        failure_probability: Probability that unrelated times exceed the limit.
+        clock: Function that returns a time in nanoseconds. By default the processor time of this
+            thread.
+
+    Returns:
+        A finding with the rank `correlation` of time and size, its `limit`, and `tells`.
+
+    Raises:
+        InvalidArgument: `repetitions` is below 10.
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.laplace(sensitivity=1, epsilon=1)
+        >>> found = discreet.audit.timing_attack(lambda: mechanism.release(0), repetitions=50)
+        >>> -1 <= found.correlation <= 1
+        True
+
+    References:
+        Jin et al. (2022).
     """
     repetitions = count("repetitions", repetitions, minimum=10)
     times = np.empty(repetitions)

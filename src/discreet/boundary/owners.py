@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.boundary.values import Ints, as_number, listed
+from discreet.boundary.values import Ints, as_number, as_text, listed
+from discreet.core.errors import InvalidArgument
 
 OwnerKey: TypeAlias = tuple[str, Hashable]
 
@@ -86,6 +87,20 @@ def _moment(value: np.datetime64 | np.timedelta64) -> OwnerKey | None:
     return (kind, int(value.astype(np.int64)) * multiple * nanos[unit])
 
 
+def check_owner_type(name: str, values: object) -> None:
+    """Refuse owners in an array or a series of doubles, by its type alone.
+
+    NumPy and pandas make doubles of whole numbers as soon as one row has no owner or a fraction,
+    and ids beyond 2**53 are then no longer told apart: people would become one.
+    """
+    dtype = getattr(values, "dtype", None)
+    dtype = getattr(values, "type", None) if dtype is None else dtype
+    if getattr(dtype, "kind", "") == "f" or str(dtype).lower().startswith(("float", "double")):
+        raise InvalidArgument(
+            f"{name} must be whole numbers or text, not doubles: use Int64 or str."
+        )
+
+
 def number_owners(values: object) -> tuple[Ints, int]:
     """Number owners in the order of their first row; rows without an owner get `NOBODY`.
 
@@ -95,11 +110,36 @@ def number_owners(values: object) -> tuple[Ints, int]:
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biu":
         return _number_whole(values)
     numbers: dict[OwnerKey, int] = {}
-    found = np.empty(len(rows := listed(values)), dtype=np.int64)
-    for place, value in enumerate(rows):
-        key = owner_key(value)
-        found[place] = NOBODY if key is None else numbers.setdefault(key, len(numbers))
-    return found, len(numbers)
+    known: dict[int | str, int] = {}  # by plain values: a key is made once for each owner
+    found: list[int] = []
+    for value in listed(values):
+        if type(value) is int or type(value) is str:
+            number = known.get(value)
+            if number is None:
+                # The key of an integer has the fraction that equals it, and its hash.
+                key = ("text" if type(value) is str else "number", value)
+                number = known[value] = numbers.setdefault(key, len(numbers))
+        else:
+            other = owner_key(value)
+            number = NOBODY if other is None else numbers.setdefault(other, len(numbers))
+        found.append(number)
+    return np.array(found, dtype=np.int64), len(numbers)
+
+
+def level_places(values: object, names: Sequence[str]) -> Ints:
+    """Return the place of each privacy level among the declared ones; `NOBODY` for any other.
+
+    A level is compared by its text, value by value: one row's level cannot change another's.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuU":
+        kinds, inverse = np.unique(values, return_inverse=True)
+        known = [places.get(as_text(kind), NOBODY) for kind in kinds]
+        return np.array(known, dtype=np.int64)[inverse].reshape(values.shape)
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        return np.full(values.shape, NOBODY, dtype=np.int64)
+    found = [places.get(as_text(value), NOBODY) for value in listed(values)]
+    return np.array(found, dtype=np.int64)
 
 
 def _number_whole(values: NDArray[Any]) -> tuple[Ints, int]:

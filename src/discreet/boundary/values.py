@@ -27,6 +27,11 @@ _NUMERIC = "biuf"
 # Decimals outside of these powers of ten are infinite or zero as doubles: no fraction is built.
 _DECIMAL_REACH = 400
 _INT64 = 2**63 - 1
+_EXACT = 2**53
+"""Integers up to here are doubles."""
+_BLOCK = 4096
+"""Values of a list that are read together if all are plain: a strange one slows down no others."""
+_MISSING = ("NAType", "NaTType")  # pandas' own, which is not imported for this
 _LONGEST_WHOLE = 10**38 - 1
 
 
@@ -86,6 +91,9 @@ def as_text(value: object) -> str:
         return repr(as_double(number))
     if value is None or isinstance(value, float | complex | np.inexact | Decimal):
         return ""
+    nat = isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
+    if nat or type(value).__name__ in _MISSING:
+        return ""
     try:
         return _encodable(str(value))
     except Exception:  # noqa: BLE001 - code of its own: what has no text is missing
@@ -102,6 +110,9 @@ def _encodable(text: str) -> str:
 
 
 def _numpy_number(value: np.generic | NDArray[Any]) -> int | float | Fraction | None:
+    if isinstance(value, np.ma.MaskedArray):
+        # A masked number is a missing one; NumPy would say so in a warning.
+        return None if np.ma.getmaskarray(value).any() else _numpy_number(value.data)
     if value.dtype.kind == "O":
         item = value.item()
         # A container that holds itself would never end.
@@ -129,6 +140,8 @@ def _decimal_number(value: Decimal) -> float | Fraction | None:
 
 def numeric_array(values: object) -> NDArray[Any] | None:
     """Return values that have one numeric type already, as an array; None for everything else."""
+    if isinstance(values, np.ma.MaskedArray):
+        return None  # as a whole it would be what its mask hides
     if isinstance(values, np.ndarray):
         return values if values.dtype.kind in _NUMERIC else None
     if isinstance(values, list | tuple | str | bytes):
@@ -139,9 +152,20 @@ def numeric_array(values: object) -> NDArray[Any] | None:
             # A frame's own conversion may refuse what it holds: then it is read value by value.
             with suppress(Exception):
                 array = getattr(values, method)()
-    if isinstance(array, np.ndarray) and array.dtype.kind in _NUMERIC:
-        return array
-    return None
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in _NUMERIC:
+        return None
+    return None if array.dtype.kind == "f" and not _holds_doubles(values) else array
+
+
+def _holds_doubles(values: object) -> bool:
+    """Return whether a container that becomes doubles says that it holds them.
+
+    NumPy has no missing integer: one of them would make doubles of all others in Polars, Arrow and
+    pandas' own types, and integers beyond 2**53 would be rounded.
+    """
+    kind = getattr(values, "dtype", None)
+    kind = getattr(values, "type", None) if kind is None else kind
+    return kind is None or any(word in str(kind).lower() for word in ("float", "double"))
 
 
 def listed(values: object) -> list[object]:
@@ -165,7 +189,42 @@ def doubles(values: object) -> Floats:
     if array is not None:
         with np.errstate(all="ignore"):
             return np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
-    return np.array([as_double(value) for value in listed(values)], dtype=np.float64)
+    rows = values if isinstance(values, list) else listed(values)
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), _BLOCK):
+        some = rows[start : start + _BLOCK]
+        array = _plain_array(some)
+        found[start : start + _BLOCK] = _mixed_doubles(some) if array is None else array
+    return found
+
+
+def _plain_array(values: list[object]) -> NDArray[Any] | None:
+    """Return Python's floats, or its integers within 64 bits, as an array; None for all else."""
+    kinds = set(map(type, values))
+    if kinds == {float}:
+        return np.fromiter(values, np.float64, len(values))
+    if kinds == {int}:
+        with suppress(OverflowError):
+            return np.fromiter(values, np.int64, len(values))
+    return None
+
+
+def _mixed_doubles(values: list[object]) -> Floats:
+    found = _exact_doubles(values)
+    for place in np.flatnonzero(np.isnan(found)).tolist():
+        found[place] = as_double(values[place])
+    return found
+
+
+def _exact_doubles(values: list[object]) -> Floats:
+    """Return each double, and each integer that a double holds exactly; NaN for all others."""
+    exact = [
+        value
+        if (kind := type(value)) is float or (kind is int and -_EXACT <= value <= _EXACT)  # type: ignore[operator]
+        else NAN
+        for value in values
+    ]
+    return np.array(exact, dtype=np.float64)
 
 
 def steps(values: object, *, exponent: int, lower: int, upper: int, misfit: int) -> Ints:
@@ -175,13 +234,33 @@ def steps(values: object, *, exponent: int, lower: int, upper: int, misfit: int)
     get the code ``misfit``, which the caller declares.
     """
     array = numeric_array(values)
-    if array is None:
-        codes = [_step(value, exponent, lower, upper, misfit) for value in listed(values)]
-        return np.array(codes, dtype=np.int64)
-    flat = array.reshape(-1)
-    if flat.dtype.kind == "f":
-        return _double_steps(flat, exponent, lower, upper, misfit)
-    return _whole_steps(flat, exponent, lower, upper)
+    if array is not None:
+        return _array_steps(array.reshape(-1), exponent, lower, upper, misfit)
+    rows = values if isinstance(values, list) else listed(values)
+    found = np.empty(len(rows), dtype=np.int64)
+    for start in range(0, len(rows), _BLOCK):
+        some = rows[start : start + _BLOCK]
+        array = _plain_array(some)
+        found[start : start + _BLOCK] = (
+            _mixed_steps(some, exponent, lower, upper, misfit)
+            if array is None
+            else _array_steps(array, exponent, lower, upper, misfit)
+        )
+    return found
+
+
+def _array_steps(values: NDArray[Any], exponent: int, lower: int, upper: int, misfit: int) -> Ints:
+    if values.dtype.kind == "f":
+        return _double_steps(values, exponent, lower, upper, misfit)
+    return _whole_steps(values, exponent, lower, upper)
+
+
+def _mixed_steps(values: list[object], exponent: int, lower: int, upper: int, misfit: int) -> Ints:
+    exact = _exact_doubles(values)
+    found = _double_steps(exact, exponent, lower, upper, misfit)
+    for place in np.flatnonzero(np.isnan(exact)).tolist():
+        found[place] = _step(values[place], exponent, lower, upper, misfit)
+    return found
 
 
 def _step(value: object, exponent: int, lower: int, upper: int, misfit: int) -> int:
@@ -231,7 +310,11 @@ def _whole_steps(values: NDArray[Any], exponent: int, lower: int, upper: int) ->
     scale = Fraction(2) ** exponent
     least = max(math.floor(lower * scale), -_INT64 - 1)
     most = min(math.ceil(upper * scale), _INT64)
-    clipped = np.clip(values, *_within(values.dtype, least, most)).astype(np.int64)
+    low, high = _within(values.dtype, least, most)
+    clipped = np.clip(values, low, high).astype(np.int64, copy=False)
+    if exponent == 0 and (low, high) == (lower, upper):
+        whole: Ints = clipped
+        return whole
     if exponent <= 0 and max(abs(least), abs(most)) > _INT64 >> -exponent:
         codes = [_step(value, exponent, lower, upper, 0) for value in clipped.tolist()]
         return np.array(codes, dtype=np.int64)

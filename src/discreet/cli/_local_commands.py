@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import sys
@@ -19,6 +18,8 @@ from rich.table import Table
 
 from discreet.cli._console import literal_console
 from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.number_format import number, short
+from discreet.core.tabular import csv_text
 from discreet.data.source import open_source, run_sealed
 from discreet.ledger.ledger import plain
 from discreet.local.collection import _report_frames as frames
@@ -120,7 +121,7 @@ def create(
     print(
         f"A report has {randomizer.width:,} bytes and costs its client epsilon "
         f"{float(randomizer.epsilon):g}. A million of them give a standard error of at most "
-        f"{error:.2g}.",
+        f"{short(error, digits=2)}.",
         file=sys.stderr,
     )
     return 0
@@ -224,19 +225,17 @@ def _table(rows: Sequence[Mapping[str, Any]], confidence: float) -> Table:
 
 def _cell(head: str, value: Any) -> str:
     if head == "count":
-        return f"{value:,.0f}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+        return number(round(value))
+    return short(value) if isinstance(value, float) else str(value)
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    file = io.StringIO()
     heads = list(rows[0]) if rows else []
-    writer = csv.DictWriter(file, fieldnames=heads, lineterminator="\n")
-    writer.writeheader()
+    lines = [heads]
     for row in rows:
         named = {head: plain(str(row[head])) for head in _NAMED if head in row}
-        writer.writerow({**row, **named})
-    return file.getvalue()
+        lines.append([{**row, **named}[head] for head in heads])
+    return csv_text(lines)
 
 
 def _progress() -> Progress:

@@ -25,11 +25,12 @@ from discreet.cli._console import literal_console
 from discreet.cli.release import EXIT_SHORT
 from discreet.core._validate import positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
+from discreet.core.number_format import short
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
 from discreet.noise.random_source import system_rng
 from discreet.report.leakage_report import SeriesPage, as_csv, as_html, as_json
-from discreet.spec.panel_csv import PanelFile, PanelLayout, read
+from discreet.spec.panel_csv import PanelFile, PanelLayout, read, read_private
 
 _PLAUSIBLE = 20
 _STRESSED = 200  # people; each change is a model of its own
@@ -103,7 +104,7 @@ def run(
     try:
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             progress.add_task("reading, fitting, looking for noise")
-            panel = read(path, layout)
+            panel = read(path, layout) if paid.epsilon is None else read_private(path, layout)
             tell = _plain if paid.epsilon is None else _private
             told = tell(path, panel, asked, paid)
     except BudgetExceeded as refusal:
@@ -252,17 +253,20 @@ def _text(told: SeriesPage) -> str:
         f"{'person':<{wide}} {'time':>12} {'leaks':>8} {'promised':>9} {'all values':>11}",
     ]
     lines += [
-        f"{row['person']:<{wide}} {row['time']:>12} {row['leaks']:>8.3g} {row['promised']:>9.3g} "
-        f"{row['all_values']:>11.3g}"
+        f"{row['person']:<{wide}} {row['time']:>12} {short(row['leaks'], digits=3):>8} "
+        f"{short(row['promised'], digits=3):>9} "
+        f"{short(row['all_values'], digits=3):>11}"
         for row in rows[:10]
     ]
     lines += [f"and {len(rows) - 10:,} more"] if len(rows) > 10 else []
     lines += report.remarks()
     lines += [f"the model: {told.model}"] if told.model is not None else []
-    lines.append(f"to keep epsilon {report.target:.4g} for every value:")
+    lines.append(f"to keep epsilon {short(report.target)} for every value:")
     lines += [f"  {fix}" for fix in report.fixes]
     if told.stressed:
         first = told.stressed[0]
-        lines.append(f"if the model is wrong, up to epsilon {first.epsilon:.3g}: {first.change}")
+        lines.append(
+            f"if the model is wrong, up to epsilon {short(first.epsilon, digits=3)}: {first.change}"
+        )
     lines += [f"assumed: {line}" for line in report.cells.assumptions]
     return "\n".join([*lines, "", report.publication])

@@ -15,6 +15,7 @@ from discreet.audit import runner
 from discreet.audit.case import AuditCase, Demonstration
 from discreet.audit.runner import AuditRow, registered, run_audit
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 
 
 def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool = False) -> int:
@@ -88,10 +89,10 @@ def table(rows: Sequence[AuditRow]) -> Table:
         color = {"BROKEN": "yellow", "MISSED": "red", "ACCUSED": "red"}.get(row.verdict, "green")
         made.add_row(
             row.name,
-            f"{row.claimed.delta:.3g}",
-            _number(row.claimed.epsilon),
-            "" if row.exact is None else _number(row.exact.upper),
-            f"> {_number(row.attacked.epsilon)}",
+            short(row.claimed.delta, digits=3),
+            short(row.claimed.epsilon),
+            "" if row.exact is None else short(row.exact.upper),
+            f"> {short(row.attacked.epsilon)}",
             f"[{color}]{row.verdict}[/]",
             row.why,
         )
@@ -125,15 +126,12 @@ def as_dict(row: AuditRow) -> dict[str, object]:
         "claimed": _finite(row.claimed.epsilon),
         "exact": None if row.exact is None else _finite(row.exact.upper),
         "attacked": _finite(row.attacked.epsilon),
+        "certified": row.certified,
         "verdict": row.verdict,
         "witness": row.attacked.event if row.verdict == "BROKEN" else None,
         "ok": row.ok,
         "why": row.why,
     }
-
-
-def _number(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:.4g}"
 
 
 def _finite(value: float) -> float | None:

@@ -13,7 +13,10 @@ from discreet.mechanisms.additive import laplace
 from discreet.spec.demo_folder import prepare_folder
 
 _GIVEN = ("health.parquet", "health.toml", "README.md")
-_WRITTEN = ("health.json", "health.release.csv", "health.html", "budget.db")
+_WRITTEN = (
+    *("health.json", "health.release.csv", "health.html", "budget.db"),
+    *("health.card.json", "health.card.md", "health.release.csv-metadata.json"),
+)
 
 
 def run(folder: Path) -> int:

@@ -8,13 +8,15 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from discreet.accounting.guarantee import describe
+from discreet.accounting.guarantee import Guarantee
 from discreet.cli._console import literal_console
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 from discreet.ledger._entries import LedgerEntry
+from discreet.ledger._limit_words import cost_words, limit_words
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
-from discreet.spec.release_file import limit_text
+from discreet.ledger.statement import Statement
 
 EXIT_TAMPERED = 1
 _ACCOUNT = ("account", "above", "limit", "left", "entries", "expires")
@@ -41,20 +43,23 @@ def show(url: str, name: str, *, as_json: bool) -> int:
     """The history of one account."""
     with open_ledger(url) as ledger:
         account = ledger.account(name)
+        told = account.statement()
         content = {
             **_account(account),
+            "statement": _statement(told),
             "head": account.head,
-            "history": [_entry(entry) for entry in account.history],
+            "history": [_entry(entry, account.limit) for entry in account.history],
         }
     if as_json:
         print(json.dumps(content))
         return 0
-    made = Table(title=f"{name}: limit {content['limit']}, left {content['left']}")
+    console = literal_console()
+    console.print(str(told), soft_wrap=True)
+    made = Table(title="History")
     for column in _ENTRY:
         made.add_column(column, overflow="fold")
     for row in content["history"]:
         made.add_row(*(str(row[column] or "") for column in _ENTRY))
-    console = literal_console()
     console.print(made)
     console.print(f"head: {content['head']}", soft_wrap=True)
     return 0
@@ -94,6 +99,8 @@ def open_ledger(url: str) -> Ledger:
     path = url.removeprefix("sqlite:///")
     if url.startswith("sqlite:///") and not Path(path).exists():
         raise InvalidArgument(f"There is no ledger at {url!r}.")
+    if url.startswith("memory:"):
+        raise InvalidArgument("A ledger in memory is known to its own process alone.")
     return Ledger(url)
 
 
@@ -113,20 +120,26 @@ def _account(account: Account) -> dict[str, Any]:
     return {
         "account": account.name,
         "above": ", ".join(account.parents),
-        "limit": limit_text(account.limit),
-        "left": f"{float(account.remaining):.6g}",
+        "limit": limit_words(account.limit),
+        "left": short(float(account.remaining), digits=6),
         "entries": account.head.partition(":")[0],
         "expires": None if expires is None else expires.isoformat(timespec="seconds"),
     }
 
 
-def _entry(entry: LedgerEntry) -> dict[str, Any]:
+def _statement(told: Statement) -> dict[str, Any]:
+    lines = [{**line, "time": line["time"].isoformat(timespec="seconds")} for line in told.rows()]
+    amounts = {name: getattr(told, name) for name in ("total", "left", "grant", "reach")}
+    return {"measure": told.measure, "delta": told.delta, "lines": lines, **amounts}
+
+
+def _entry(entry: LedgerEntry, limit: Guarantee) -> dict[str, Any]:
     return {
         "entry": entry.sequence,
         "time": entry.time.isoformat(timespec="seconds"),
         "kind": entry.kind,
         "label": entry.label,
-        "cost": None if entry.guarantee is None else describe(entry.guarantee.event),
+        "cost": None if entry.guarantee is None else cost_words(entry.guarantee.event, limit),
         "outcome": entry.outcome,
         "hash": entry.hash,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -65,12 +65,31 @@ def demo(folder: Path) -> None:
     sys.exit(run(folder))
 
 
-@main.command(short_help="Attack every mechanism: claimed, exact, attacked epsilon.")
+class _Audits(click.Group):
+    """Audits by the kind of what is audited; names alone are those of mechanisms."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["mechanisms", *args]
+        return super().parse_args(ctx, args)
+
+
+@main.group(cls=_Audits, short_help="Attack every mechanism, or audit published tables.")
+def audit() -> None:
+    """Attack mechanisms (the default), or audit tables as they were published.
+
+    `discreet audit laplace` is short for `discreet audit mechanisms laplace`.
+    """
+
+
+@audit.command("mechanisms", short_help="Attack every mechanism: claimed, exact, attacked epsilon.")
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--list", "only_list", is_flag=True, help="Only list the names.")
 @click.option("--published", is_flag=True, help="Published claims that do not hold, and what does.")
-def audit(names: tuple[str, ...], *, as_json: bool, only_list: bool, published: bool) -> None:
+def audit_mechanisms(
+    names: tuple[str, ...], *, as_json: bool, only_list: bool, published: bool
+) -> None:
     """Attack every registered mechanism: claimed, exact and attacked epsilon.
 
     NAMES keeps the cases whose name contains one of them. Exits with 1 if a correct mechanism is
@@ -79,6 +98,48 @@ def audit(names: tuple[str, ...], *, as_json: bool, only_list: bool, published: 
     from discreet.cli.audit import run
 
     sys.exit(run(names, as_json=as_json, only_list=only_list, published=published))
+
+
+@audit.command("tables", short_help="What published tables of counts reveal together.")
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option("--columns", help="Columns that classify people, with commas; of all tables.")
+@click.option("--across", help="Name for what runs across the page in a cross-tabulation.")
+@click.option("--suppressed", multiple=True, help="Mark of a hidden cell; several if needed.")
+@click.option("--below", type=int, help="The published rule: hidden cells are smaller than this.")
+@click.option("--zeros-published", is_flag=True, help="No hidden cell is 0.")
+@click.option("--rounded", type=int, help="Base to which all counts are rounded.")
+@click.option(
+    "--rounding",
+    type=click.Choice(["nearest", "random"]),
+    default="nearest",
+    show_default=True,
+    help="With --rounded: to the nearest multiple, or to either of two.",
+)
+@click.option("--population", multiple=True, help="TABLE:COLUMN=LABEL that all its people share.")
+@click.option("--open-column", multiple=True, help="Column with more labels than are published.")
+@click.option("--hierarchies", type=_FILE, help="JSON of coarse labels and what they cover.")
+@click.option("--threshold", type=int, help="Small counts are below it; else --below, or 5.")
+@click.option("--seconds", type=float, default=60.0, show_default=True, help="Time for bounds.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page here.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def audit_tables(
+    files: tuple[Path, ...],
+    *,
+    open_column: tuple[str, ...],
+    html: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Compute what FILES, published tables of counts in CSV, reveal together.
+
+    Bounds every hidden cell exactly, and finds small counts that follow from differences of tables.
+    Nothing private is read or charged. The page shows what was hidden: only you can read the file.
+    Exits with 1 if a hidden cell can be computed exactly, or a small difference follows.
+    """
+    from discreet.cli.audit_tables import TableOptions, run
+
+    options = TableOptions(open_columns=open_column, **given)
+    sys.exit(run(files, options, html=html, machine=as_json))
 
 
 @main.command(short_help="Cost and error of a release FILE; nothing is read or spent.")
@@ -138,6 +199,192 @@ def ranges(file: Path, *, ends: tuple[str, ...], confidence: float, as_json: boo
     from discreet.cli.ranges import run
 
     sys.exit(run(file, ends, confidence=confidence, as_json=as_json))
+
+
+@main.command(short_help="A table of a released FILE of many tables.")
+@click.argument("file", type=_FILE)
+@click.option("--by", help="Columns of the table, with commas; without it, what tables there are.")
+@click.option("--nonnegative", is_flag=True, help="Without negative cells: biased, to print.")
+@click.option("--integers", is_flag=True, help="Whole numbers that add up, and none negative.")
+@click.option(
+    "--confidence", type=float, default=0.95, show_default=True, help="Confidence of the intervals."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+def tables(
+    file: Path,
+    *,
+    by: str | None,
+    nonnegative: bool,
+    integers: bool,
+    confidence: float,
+    as_json: bool,
+) -> None:
+    """Show a table of a released FILE of many tables: costs nothing.
+
+    FILE is the JSON of a release of marginals, or of reconciled releases.
+    """
+    from discreet.cli.marginals import show_tables
+
+    sys.exit(
+        show_tables(
+            file,
+            by=by,
+            nonnegative=nonnegative,
+            integers=integers,
+            confidence=confidence,
+            as_json=as_json,
+        )
+    )
+
+
+@main.command(short_help="Synthetic rows of a released FILE of many tables.")
+@click.argument("file", type=_FILE)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="File to write, .csv or .parquet.",
+)
+@click.option("--size", type=int, help="Number of rows; else what the release estimates.")
+@click.option(
+    "--values",
+    type=click.Choice(["uniform", "middle", "label"]),
+    default="uniform",
+    show_default=True,
+    help="What stands for a bin of numbers or dates.",
+)
+@click.option("--seed", type=int, help="Seed of the public randomness, to make them again.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def synthesize(
+    file: Path,
+    *,
+    out: Path,
+    size: int | None,
+    values: Literal["uniform", "middle", "label"],
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Write synthetic rows whose tables are near those of a released FILE: costs nothing.
+
+    Prints a proven bound on the error of each table, and what is not promised.
+    """
+    from discreet.cli.marginals import write_rows
+
+    sys.exit(write_rows(file, size=size, out=out, values=values, seed=seed, as_json=as_json))
+
+
+@main.command(short_help="Make released FILES of the same rows agree.")
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it here, too.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+def reconcile(files: tuple[Path, ...], *, out: Path | None, as_json: bool) -> None:
+    """Put released FILES of the same rows together, so that they agree: costs nothing.
+
+    FILES are JSON of counts, of releases of marginals, or reports of `discreet release`.
+    """
+    from discreet.cli.marginals import write_reconciled
+
+    sys.exit(write_reconciled(files, out=out, as_json=as_json))
+
+
+@main.command(short_help="What a guarantee means: what any attacker gains, at most.")
+@click.argument("file", type=_FILE, required=False)
+@click.option("--epsilon", type=float, help="Privacy loss; alone for pure DP.")
+@click.option("--delta", type=float, help="With --epsilon: for approximate DP.")
+@click.option("--rho", type=float, help="Instead: zero-concentrated DP.")
+@click.option("--mu", type=float, help="Instead: Gaussian DP.")
+@click.option(
+    "--relation",
+    type=click.Choice(["ADD_REMOVE", "REPLACE_ONE", "LOCAL"]),
+    default="ADD_REMOVE",
+    show_default=True,
+    help="Neighboring relation of the budget.",
+)
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw it here.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def explain(
+    file: Path | None, *, relation: str, plot: Path | None, as_json: bool, **budget: float | None
+) -> None:
+    """Say what any attacker gains from a release, at most.
+
+    FILE is the JSON of a card, a release, a result or a report. Without it, give a budget. Nothing
+    is read from private data or charged.
+    """
+    from discreet.cli.explain import run
+
+    amounts = (budget["epsilon"], budget["delta"], budget["rho"], budget["mu"])
+    sys.exit(run(amounts, file, relation=relation, picture=plot, as_json=as_json))
+
+
+@main.command(short_help="Write the card of a release, for people or a registry.")
+@click.argument("file", type=_FILE, required=False)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["json", "markdown", "html", "registry", "schema"]),
+    default="json",
+    show_default=True,
+    help="JSON, a page, a draft for the registry of deployments, or the JSON Schema of cards.",
+)
+@click.option("--title", help="Title of the card.")
+@click.option("--person", multiple=True, help="NAME=TEXT that only you know, such as curator=We.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it here.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def card(
+    file: Path | None,
+    *,
+    kind: str,
+    title: str | None,
+    person: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Write the statement of a release: what it promises, to whom, and how it was made.
+
+    FILE is the JSON of a card, a release, a report or a local collection. Nothing is read from
+    private data or charged.
+    """
+    from discreet.cli.card import write
+
+    sys.exit(write(file, kind="json" if as_json else kind, title=title, person=person, to=output))
+
+
+@main.command(short_help="Compute the numbers of a release card again.")
+@click.argument("file", type=_FILE)
+@click.option("--release", type=_FILE, help="JSON of the release or report to compare with.")
+@click.option("--ledger", "url", help="URL of the ledger that holds the entry.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def verify(file: Path, *, release: Path | None, url: str | None, as_json: bool) -> None:
+    """Compute the numbers of a release card again, from the events that stand on it.
+
+    Exits with 1, and names the field, if a number is lower than the events allow, or if the card
+    does not fit the release or the ledger.
+    """
+    from discreet.cli.card import check
+
+    sys.exit(check(file, release=release, url=url, as_json=as_json))
+
+
+@main.command(short_help="Answer a SELECT of aggregates: charges the account.")
+@click.argument("file", type=_FILE)
+@click.argument("statement")
+@click.option("--epsilon", type=float, help="Privacy loss of the whole answer.")
+@click.option("--delta", type=float, help="With --epsilon: Gaussian noise.")
+@click.option("--rho", type=float, help="Instead: zero-concentrated DP.")
+@click.option("--parameter", multiple=True, help="NAME=VALUE of a parameter such as :low.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def sql(
+    file: Path, statement: str, *, parameter: tuple[str, ...], as_json: bool, **budget: float | None
+) -> None:
+    """Answer STATEMENT, one SELECT, from the table of a release FILE.
+
+    Without a budget it only shows the queries: nothing is read or spent. With one the account is
+    charged before the data are read. Exits with 3 if the budget is short.
+    """
+    from discreet.cli.sql import run
+
+    amounts = (budget["epsilon"], budget["delta"], budget["rho"])
+    sys.exit(run(file, statement, amounts, parameters=parameter, as_json=as_json))
 
 
 @main.command(short_help="Make bash, fish or zsh complete commands.")

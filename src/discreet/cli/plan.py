@@ -11,9 +11,13 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from discreet.accounting.guarantee import describe_epsilon
 from discreet.cli._console import literal_console
 from discreet.cli.ranges import range_table
+from discreet.core.number_format import percent, short
 from discreet.data.program import ContributionLimits
+from discreet.ledger._limit_words import limit_words
+from discreet.query._release_plan import ReleasePlan
 from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import forecast
 from discreet.spec.budget_arithmetic import cost_amount
@@ -22,18 +26,16 @@ from discreet.spec.release_file import (
     BudgetStatus,
     ReleaseFile,
     budget_status,
-    limit_text,
     read,
     relaxation,
 )
-from discreet.tables._execute import ReleaseBatch
-from discreet.tables.release import describe_epsilon, describe_protection
+from discreet.tables.release import describe_protection
 
 
 def run(path: Path, *, as_json: bool) -> int:
     """Show the plan. The source is not even opened."""
     file = read(path)
-    planned = file.work()
+    planned = file.plan()
     found = budget_status(file)
     content = _content(file, planned, found)
     if as_json:
@@ -44,16 +46,18 @@ def run(path: Path, *, as_json: bool) -> int:
         console.print(_table(file.title, content["statistics"]))
     for one in content["ranges"]:
         console.print(range_table(one))
+    for plan in file.marginals:
+        console.print(str(plan), soft_wrap=True, markup=False, highlight=False)
     console.print(
         f"All together: {describe_epsilon(planned.guarantee)}; {_percent(content['share'])} of "
-        f"the limit ({limit_text(found.limit)}) of account {found.name!r}, of which "
-        f"{found.remaining:.4g} is left.",
+        f"the limit ({limit_words(found.limit)}) of account {found.name!r}, of which "
+        f"{short(found.remaining)} is left.",
         soft_wrap=True,
     )
     console.print(f"It {content['protects']}.", soft_wrap=True, markup=False, highlight=False)
     if not content["affordable"]:
-        short = Text.assemble(("This is more than is left", "bold"), f": {_advice(content)}")
-        console.print(short, soft_wrap=True)
+        refusal = Text.assemble(("This is more than is left", "bold"), f": {_advice(content)}")
+        console.print(refusal, soft_wrap=True)
     if content["targets"]:
         console.print("Amounts for the stated targets, to write into the file:")
         for one in content["statistics"]:
@@ -68,11 +72,10 @@ def run(path: Path, *, as_json: bool) -> int:
     return 0
 
 
-def _content(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> dict[str, Any]:
+def _content(file: ReleaseFile, planned: ReleasePlan, found: BudgetStatus) -> dict[str, Any]:
     """Everything that is shown, for machines."""
     statistics: list[dict[str, Any]] = [{} for _ in file.statistics]
-    questions = () if planned.design is None else planned.design.questions
-    for place, question in zip(file.order(), questions, strict=True):
+    for place, question in zip(file.order(), planned.questions, strict=True):
         one = file.statistics[place]
         error = forecast(question, expected_rows=one.expected_rows)
         statistics[place] = {
@@ -86,6 +89,8 @@ def _content(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> d
             "width": error.width,
             "level": error.confidence,
             "step": error.step,
+            "noise": error.noise,
+            "other_widths": dict(error.other_widths),
             "target": None if one.within is None else float(one.within),
             "met": None if one.within is None else (error.width or math.inf) <= one.within,
             "amount": _toml(one.budget) if one.found else None,
@@ -100,9 +105,13 @@ def _content(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> d
         "title": file.title,
         "statistics": statistics,
         "ranges": [range_content(one, found) for one in planned.ranges],
+        "marginals": [
+            {"asked": one.title, "budget": str(one.budget), "tables": one.rows()}
+            for one in file.marginals
+        ],
         "targets": targets,
         "relax": relaxation(file, planned, found) if targets and not affordable else None,
-        "passes": len(planned.passes),
+        "passes": len(planned.scans) + len(planned.marginals),
         "account": found.name,
         "exists": found.account is not None,
         "limit": json.loads(found.limit.to_json()),
@@ -133,7 +142,7 @@ def _toml(budget: QueryBudget) -> str:
 def _table(title: str, statistics: list[dict[str, Any]]) -> Table:
     made = Table(title=f"Plan: {title}")
     made.add_column("statistic", overflow="fold")
-    for name in ("groups", "cost", "of the limit", "std", "within, 95%"):
+    for name in ("groups", "cost", "of the limit", "noise", "std", "within, 95%"):
         made.add_column(name, justify="right")
     for one in statistics:
         made.add_row(
@@ -141,7 +150,8 @@ def _table(title: str, statistics: list[dict[str, Any]]) -> Table:
             str(one["groups"]),
             one["budget"],
             _percent(one["share"]),
-            "–" if one["std"] is None else f"{one['std']:.4g}",
+            one["noise"],
+            "–" if one["std"] is None else short(one["std"]),
             _within(one),
         )
     return made
@@ -152,12 +162,12 @@ def _within(one: dict[str, Any]) -> str:
         return "state rows"
     missed = " (target missed)" if one["met"] is False else ""
     if one["step"] is None:
-        return f"±{one['width']:.4g}{missed}"
-    return f"±{one['width']:.3g} rank{missed}"
+        return f"±{short(one['width'])}{missed}"
+    return f"±{short(one['width'], digits=3)} rank{missed}"
 
 
 def _percent(share: float | None) -> str:
-    return "?" if share is None else f"{100 * share:.3g}%"
+    return "?" if share is None else percent(share)
 
 
 def _finite(value: float) -> float | None:

@@ -10,6 +10,8 @@ from typing import Any
 from rich.table import Table
 
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import percent, short
+from discreet.core.tabular import cell
 from discreet.local.ranges.release import LocalRanges
 from discreet.ranges.domain import BinnedDomain, DateDomain, Domain, IntegerDomain
 from discreet.ranges.grid.release import GridRelease
@@ -25,11 +27,11 @@ def run(path: Path, ends: Sequence[str], *, confidence: float, as_json: bool) ->
     domains = release.grid.domains if isinstance(release, GridRelease) else (release.domain,)
     spans = _spans(domains, ends)
     asked: tuple[Any, ...] = spans if isinstance(release, GridRelease) else spans[0]
-    low, high = release.interval(*asked, confidence=confidence)
+    low, high = release.answer_interval(*asked, confidence=confidence)
     content = {
         "ranges": [[None if end is None else str(end) for end in span] for span in spans],
         "value": release.answer(*asked),
-        "std": release.std(*asked),
+        "std": release.answer_std(*asked),
         "low": low,
         "high": high,
         "level": confidence,
@@ -43,9 +45,8 @@ def run(path: Path, ends: Sequence[str], *, confidence: float, as_json: bool) ->
         for span in spans
     )
     print(
-        f"{what}: {content['value']:,.6g}  ({100 * confidence:g}% between {low:,.6g} and "
-        f"{high:,.6g}; "
-        f"std {content['std']:,.4g})"
+        f"{what}: {cell(content, 'value')}  ({percent(confidence)} between {cell(content, 'low')} "
+        f"and {cell(content, 'high')}; std {short(content['std'])})"
     )
     return 0
 
@@ -79,8 +80,8 @@ def _spans(domains: Sequence[Domain], ends: Sequence[str]) -> tuple[tuple[Any, A
 
 def range_table(one: dict[str, Any]) -> Table:
     """The best structures and their errors."""
-    share = "?" if one["share"] is None else f"{100 * one['share']:.3g}%"
-    widest = "" if one["width"] is None else f" The widest is within ±{one['width']:,.4g} (95%)."
+    share = "?" if one["share"] is None else percent(one["share"])
+    widest = "" if one["width"] is None else f" The widest is within ±{short(one['width'])} (95%)."
     made = Table(
         title=f"{one['name']}: {one['cells']} cells, {one['budget']}, {share} of the limit",
         caption=f"Standard errors; the first is used. Mean over: {one['workload']}.{widest}",
@@ -90,7 +91,7 @@ def range_table(one: dict[str, Any]) -> Table:
         made.add_column(head, justify="right")
     for candidate in one["structures"][:_SHOWN]:
         numbers = (candidate["rmse"], *candidate["errors"])
-        made.add_row(candidate["structure"], *(f"{number:.4g}" for number in numbers))
+        made.add_row(candidate["structure"], *(short(number) for number in numbers))
     return made
 
 

@@ -8,16 +8,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from discreet.accounting.guarantee import describe_epsilon
 from discreet.cli._console import literal_console
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
+from discreet.noise.random_source import system_rng
+from discreet.query._release_plan import ReleasePlan
 from discreet.report import release_report as page
+from discreet.report.marginal_section import MarginalSection
 from discreet.report.range_section import shown
 from discreet.spec.release_file import ReleaseFile, account_text, budget_status, read
-from discreet.tables._execute import ReleaseBatch
+from discreet.tables._execute import execute
+from discreet.tables.marginals import ChargedMarginalRelease
 from discreet.tables.range_release import AnyRangeRelease
-from discreet.tables.release import Release, describe_epsilon
+from discreet.tables.release import Release
 from discreet.tables.table import Table, table
 
 EXIT_SHORT = 3
@@ -30,17 +35,20 @@ EXIT_UNWRITTEN = 4
 def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> int:
     """Release all statistics of a file, or none."""
     file = read(path)
-    planned = file.work()
+    planned = file.plan()
     known = budget_status(file).account is not None
     targets = _targets(
-        (folder or path.parent) / path.stem, ranges=len(planned.ranges), overwrite=overwrite
+        (folder or path.parent) / path.stem,
+        ranges=len(planned.ranges),
+        marginals=len(planned.marginals),
+        overwrite=overwrite,
     )
     if any(target.resolve() == Path(file.source).resolve() for target in targets.values()):
         raise InvalidArgument(f"{file.source} would be overwritten by a result: use --output.")
     with Ledger(file.ledger) as ledger:
         account = ledger.account(file.account, limit=None if known else file.limit)
         try:
-            releases, ranges = _released(file, planned, account)
+            releases, ranges, marginals = _released(file, planned, account)
         except BudgetExceeded as refusal:
             return print_refusal(refusal, as_json=as_json)
         report = page.ReleaseReport(
@@ -48,17 +56,34 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
             releases=tuple(releases),
             guarantee=planned.guarantee,
             account=f"Charged to {account_text(account)}.",
+            statement=account.statement(),
+            marginals=tuple(
+                MarginalSection(release=one, plan=plan, file=targets[f"marginals {i}"].name)
+                for i, (one, plan) in enumerate(zip(marginals, file.marginals, strict=True), 1)
+            ),
             ranges=tuple(
                 shown(one, plan, file=targets[f"ranges {i}"].name)
                 for i, (one, plan) in enumerate(zip(ranges, planned.ranges, strict=True), 1)
             ),
         )
-        texts = {f"ranges {i}": one.to_json() for i, one in enumerate(ranges, 1)}
+        # What was paid for is written before pages are made of it: what stops them loses nothing.
+        texts = {f"marginals {i}": one.to_json() for i, one in enumerate(marginals, 1)}
+        texts |= {f"ranges {i}": one.to_json() for i, one in enumerate(ranges, 1)}
         texts["json"] = page.as_json(report)
-        texts["csv"] = page.as_csv(report.releases, report.ranges)
-        texts["html"] = page.as_html(report)
-        if lost := _unwritten(texts, targets):
-            return _saved(lost, targets)
+        texts["csv"] = page.as_csv(report.releases, report.sections)
+        lost = _unwritten(texts, targets)
+        try:
+            written = page.report_card(report, account=account)
+            texts = {"html": page.as_html(report, card=written)}
+            texts["card"], texts["card page"] = written.to_json(), written.to_markdown()
+            texts["csv metadata"] = page.csv_metadata(
+                report, csv=targets["csv"].name, card=targets["card"].name
+            )
+            lost |= _unwritten(texts, targets)
+        finally:
+            code = _saved(lost, targets) if lost else 0
+        if code:
+            return code
         return _told(report, targets, account, as_json=as_json)
 
 
@@ -74,32 +99,44 @@ def open_table(file: ReleaseFile, account: Account) -> Table:
         account=account,
         relation=file.setting.relation,
         delimiter=file.delimiter,
+        records=file.records,
         engine=file.engine,
         spark=file.spark,
     )
 
 
 def _released(
-    file: ReleaseFile, planned: ReleaseBatch, account: Account
-) -> tuple[list[Release], tuple[AnyRangeRelease, ...]]:
+    file: ReleaseFile, planned: ReleasePlan, account: Account
+) -> tuple[list[Release], tuple[AnyRangeRelease, ...], tuple[ChargedMarginalRelease, ...]]:
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("planning")
-        made, ranges = open_table(file, account)._run_all(  # noqa: SLF001 - one batch for the whole file
+        made, ranges, marginals = execute(
+            open_table(file, account),
             planned,
+            rng=system_rng(),
             label=file.title[:200],
             progress=lambda stage: progress.update(task, description=stage),
         )
     places = zip(file.order(), made, strict=True)
-    return [release for _, release in sorted(places, key=lambda pair: pair[0])], ranges
+    return [release for _, release in sorted(places, key=lambda pair: pair[0])], ranges, marginals
 
 
-def _targets(stem: Path, *, ranges: int, overwrite: bool) -> dict[str, Path]:
+def _targets(stem: Path, *, ranges: int, marginals: int, overwrite: bool) -> dict[str, Path]:
     """Where the results go, checked before anything is spent."""
-    ends = {"json": "json", "csv": "release.csv", "html": "html"}
+    ends = {
+        "json": "json",
+        "csv": "release.csv",
+        "csv metadata": "release.csv-metadata.json",
+        "html": "html",
+        "card": "card.json",
+        "card page": "card.md",
+    }
     targets = {kind: stem.with_name(f"{stem.name}.{end}") for kind, end in ends.items()}
     for i in range(1, ranges + 1):
         targets[f"ranges {i}"] = stem.with_name(f"{stem.name}.ranges-{i}.json")
+    for i in range(1, marginals + 1):
+        targets[f"marginals {i}"] = stem.with_name(f"{stem.name}.marginals-{i}.json")
     present = [str(path) for path in targets.values() if path.exists()]
     if present and not overwrite:
         raise InvalidArgument(
@@ -149,7 +186,7 @@ def _told(
         content = json.loads(page.as_json(report))
         print(json.dumps({**content, "files": files, "remaining": float(account.remaining)}))
         return 0
-    for release in (*report.releases, *(one.release for one in report.ranges)):
+    for release in (*report.releases, *(one.release for one in report.sections)):
         print(f"{release}\n")
     print(f"Spent: {describe_epsilon(report.guarantee)}. {account_text(account)}.")
     print("Written: " + ", ".join(files.values()))

@@ -10,9 +10,9 @@ import datetime as dt
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Never, Unpack, overload
+from typing import Any
 
 from discreet.client.connection import (
     DEFAULT_TIMEOUT,
@@ -25,23 +25,22 @@ from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
-from discreet.data.expression import Expression
 from discreet.data.expression_json import write_label
 from discreet.data.program import ContributionLimits
-from discreet.data.schema import OTHER, ColumnSpec
+from discreet.data.schema import MISSING, OTHER, ColumnSpec
 from discreet.query._release_plan import TableSpec
-from discreet.query.budget import QueryBudget, budget
-from discreet.query.builders import Query, Value, Values
-from discreet.ranges.grid.table_query import GridQuery, GridWorkloadLike
-from discreet.ranges.table_query import WorkloadLike
+from discreet.query.budget import NoiseName, QueryBudget, budget
+from discreet.query.builders import Query
+from discreet.ranges.grid.table_query import GridQuery
+from discreet.ranges.table_query import RangeQuery
 from discreet.spec.query_json import write_query
+from discreet.tables._query_methods import QueryMethods
 from discreet.tables.range_release import (
     AnyRangeRelease,
     ChargedGridRelease,
     ChargedRangeRelease,
 )
 from discreet.tables.release import Release
-from discreet.tables.table import RangeBudget, Table, range_query, split_range_args
 
 _RELATIONS = {
     "add_remove": NeighboringRelation.ADD_REMOVE,
@@ -81,20 +80,26 @@ def table_spec(shown: Mapping[str, Any]) -> TableSpec:
 
 def _column(shown: Mapping[str, Any]) -> ColumnSpec:
     lower, upper, missing = shown["lower"], shown["upper"], shown["missing"]
+    required = shown.get("required", False)  # servers of 0.1 do not say it
     match shown["kind"]:
         case "integer":
-            return schema.integer(lower=lower, upper=upper, missing=missing)
+            return schema.integer(lower, upper, missing=missing, required=required)
         case "real":
-            return schema.real(lower=lower, upper=upper, granularity=shown["step"], missing=missing)
+            return schema.real(
+                lower, upper, granularity=shown["step"], missing=missing, required=required
+            )
         case "category":
-            names = [level for level in shown["levels"] if level != OTHER]
+            groups = (OTHER, MISSING) if missing == MISSING else (OTHER,)
+            names = [level for level in shown["levels"] if level not in groups]
             other = OTHER in shown["levels"]
-            return schema.category(names, include_other=other, missing=missing)
+            return schema.category(names, include_other=other, missing=missing, required=required)
         case "date":
-            ends = {"lower": _time(lower), "upper": _time(upper), "missing": _time(missing)}
-            return schema.date(**ends, step=shown["step"])
+            stands = None if missing is None else _time(missing)
+            return schema.date(
+                _time(lower), _time(upper), step=shown["step"], missing=stands, required=required
+            )
         case "boolean":
-            return schema.boolean(missing=missing)
+            return schema.boolean(missing=missing, required=required)
         case "text":
             return schema.text()
     raise InvalidArgument(f"url: the server has columns of kind {shown['kind']!r}.")
@@ -107,41 +112,31 @@ def _time(text: str) -> dt.date:
 # ── The table ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _elsewhere(verb: str) -> Callable[..., Never]:
-    def refuse(*_: object, **__: object) -> Never:
-        raise Unsupported(
-            f"{verb} is for a table that is here: a server answers count, count_units, sum, "
-            "mean, variance, covariance, median, quantiles, histogram, ranges and release."
-        )
-
-    return refuse
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RemoteTable(Table):
-    """A private table on a server; see `connect`."""
+class RemoteTable(QueryMethods):
+    """A private table on a server, with the queries of a local table; see `connect`.
+
+    What a server does not offer (private key discovery, joins, suggestions from the data) is not
+    here.
+
+    Attributes:
+        name: Name of the table on the server.
+        spec: Columns, privacy unit, contribution limits and neighboring relation, as the server
+            declares them.
+    """
 
     name: str
+    spec: TableSpec = field(repr=False)
     connection: Connection = field(repr=False)
-
-    # What reads data in ways that a server does not offer.
-    discover_keys: ClassVar[Any] = _elsewhere("discover_keys")
-    large_domain_quantiles: ClassVar[Any] = _elsewhere("large_domain_quantiles")
-    join: ClassVar[Any] = _elsewhere("join")
-    join_by_unit: ClassVar[Any] = _elsewhere("join_by_unit")
-    _run: ClassVar[Any] = _elsewhere("_run")
-    _run_all: ClassVar[Any] = _elsewhere("_run_all")
-    suggest_bounds: ClassVar[Any] = _elsewhere("suggest_bounds")
-    suggest_contribution_limits: ClassVar[Any] = _elsewhere("suggest_contribution_limits")
 
     @property
     def remaining(self) -> float:
-        """What the caller's account has left, in the currency of its limit."""
+        """Budget that the account of the token has left, in the measure of its limit."""
         return float(self._budget()["remaining"])
 
     @property
     def limit(self) -> str:
-        """The limit of the caller's account, in words."""
+        """Limit of the account of the token, in words."""
         return str(self._budget()["limit_words"])
 
     def release(
@@ -151,17 +146,40 @@ class RemoteTable(Table):
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        noise: NoiseName | None = None,
         weights: Sequence[Number] | None = None,
         label: str | None = None,  # noqa: ARG002 - the words of a local table
         request_id: str | None = None,
     ) -> tuple[Release, ...]:
-        """Answer several questions with one budget, split by ``weights``, on the server.
+        """Release several queries with one budget, on the server.
 
-        All that can be refused is refused here first, and costs nothing. The same ``request_id``
-        with the same questions is one charge and one answer, however often it is asked. The server
-        writes the questions themselves into its ledger, not the ``label``.
+        Mistakes are found here first and cost nothing.
+
+        Args:
+            queries: Queries, made for example by `discreet.query.mean`.
+            epsilon: Privacy loss of the release, as epsilon, for all queries together.
+            delta: Probability parameter of (epsilon, delta)-DP, which goes with `epsilon`.
+            rho: Privacy loss as rho of zCDP, instead of `epsilon` and `delta`.
+            noise: "laplace" or "gaussian". If None, the one with the smaller margin of error; with
+                `epsilon` alone it is Laplace noise.
+            weights: Relative share of the budget for each query. If None, all have the same share.
+            label: Not used: the server writes the queries themselves into its ledger.
+            request_id: Name of this request. The same name with the same queries is charged once
+                and has one answer, however often it is sent. If None, a random one.
+
+        Returns:
+            One release for each query, in order.
+
+        Raises:
+            BudgetExceeded: The account has not enough budget left; nothing is charged.
+            ServerUnreachable: The server did not answer in time; repeat the request under the same
+                name.
+
+        Privacy:
+            All releases together have the stated privacy loss for one privacy unit under the
+            table's neighboring relation. The server charges the account before a row is read.
         """
-        amount = budget(epsilon=epsilon, delta=delta, rho=rho)
+        amount = budget(epsilon=epsilon, delta=delta, rho=rho, noise=noise)
         # Mistakes are found here; the noise is designed there, so a simple amount will do.
         self._design(queries, weights, epsilon=1)
         shares = [1] * len(queries) if weights is None else weights
@@ -172,45 +190,15 @@ class RemoteTable(Table):
         found = self._asked(words, request_id)["releases"]
         return tuple(Release.from_json(json.dumps(one)) for one in found)
 
-    @overload
-    def ranges(
+    def _release_ranges(
         self,
-        value: Value,
+        query: RangeQuery | GridQuery,
+        amount: QueryBudget,
         *,
-        workload: WorkloadLike = "all",
-        bins: int | None = None,
-        edges: Iterable[Number] | None = None,
-        where: Expression | None = None,
-        **more: Unpack[RangeBudget],
-    ) -> ChargedRangeRelease: ...
-
-    @overload
-    def ranges(
-        self,
-        value: Values,
-        *,
-        workload: GridWorkloadLike = "all",
-        bins: Mapping[str, int] | None = None,
-        where: Expression | None = None,
-        **more: Unpack[RangeBudget],
-    ) -> ChargedGridRelease: ...
-
-    def ranges(
-        self,
-        value: Value | Values,
-        *,
-        workload: Any = "all",
-        bins: int | Mapping[str, int] | None = None,
-        edges: Iterable[Number] | None = None,
-        where: Expression | None = None,
-        **more: Unpack[RangeBudget],
+        label: str | None,  # noqa: ARG002 - the server writes the query itself into its ledger
     ) -> AnyRangeRelease:
-        """Answers to every range of a column, or to every rectangle of a list of columns."""
-        own, amount = split_range_args(more)
-        query = range_query(
-            value, workload=workload, bins=bins, edges=edges, where=where, limits=own
-        )
-        found = self._ranged({**write_query(query), **_amount(amount)})
+        content = {**write_query(query), **_amount(amount)}
+        found = json.dumps(self._asked([content], None)["ranges"][0])
         if isinstance(query, GridQuery):
             return ChargedGridRelease.from_json(found)
         return ChargedRangeRelease.from_json(found)
@@ -226,9 +214,6 @@ class RemoteTable(Table):
         if found is None:
             raise Unsupported(f"{self.name}: the owner has opened no account for this token.")
         return found
-
-    def _ranged(self, asked: dict[str, Any]) -> str:
-        return json.dumps(self._asked([asked], None)["ranges"][0])
 
     def _asked(self, words: list[dict[str, Any]], request_id: str | None) -> Mapping[str, Any]:
         """Hand in a release and wait for it; what is asked twice under one id is one release."""
@@ -246,9 +231,7 @@ class RemoteTable(Table):
 def _open(connection: Connection, name: str) -> RemoteTable:
     """The table of that name, as its server declares it."""
     shown = connection.get("tables", name)
-    return RemoteTable(
-        _source=None, spec=table_spec(shown), account=None, name=name, connection=connection
-    )
+    return RemoteTable(spec=table_spec(shown), name=name, connection=connection)
 
 
 def _waited(connection: Connection, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -264,7 +247,8 @@ def _waited(connection: Connection, name: str, body: Mapping[str, Any]) -> Mappi
 
 def _amount(given: QueryBudget) -> dict[str, Any]:
     parts = {"epsilon": given.epsilon, "delta": given.delta, "rho": given.rho}
-    return {name: write_label(one) for name, one in parts.items() if one is not None}
+    noise = {} if given.noise is None else {"noise": given.noise}
+    return {name: write_label(one) for name, one in parts.items() if one is not None} | noise
 
 
 # ── Connecting ───────────────────────────────────────────────────────────────────────────────────
@@ -278,12 +262,35 @@ def connect(
     timeout: float = DEFAULT_TIMEOUT,
     ca_file: str | None = None,
 ) -> RemoteTable:
-    """A table of a server, with the verbs of a local one: `discreet serve` is at the other end.
+    """Connect to a table of a server, with the methods of a local table.
 
-    ``table`` may be left out if the server has one. ``token`` is what the owner was shown for you.
-    For ``timeout`` seconds a server that is busy or away is asked again, always under the same
-    request id: one charge, one answer. ``ca_file`` is a file with the certificate of the server,
-    if no public authority has signed it.
+    The server is started by `discreet serve`. Forecasts, budgets and plans are computed locally.
+    What reads data is sent to the server, which charges the account of the token there.
+
+    Args:
+        url: Address of the server, such as `https://dp.example.org`. Plain HTTP is accepted for the
+            own machine only.
+        token: Access token that the owner of the server made for you.
+        table: Name of the table. It may be left out if the server has only one.
+        timeout: Seconds for which a server that is busy or away is asked again. A request keeps its
+            id, so it is charged at most once.
+        ca_file: File with the certificate of the server in PEM, if no public authority has signed
+            it.
+
+    Returns:
+        A table with `count`, `mean`, `ranges`, `release` and the other methods that a server
+        offers.
+
+    Raises:
+        InvalidArgument: The address is no server of discreet, or it has no such table.
+        ServerUnreachable: The server did not answer in time.
+
+    Examples:
+        >>> import discreet
+        >>> discreet.connect("https://dp.example.org", "")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        discreet.core.errors.InvalidArgument: ...
     """
     made = connection(url, token, timeout=timeout, ca_file=ca_file)
     try:

@@ -57,9 +57,10 @@ def root_down(value: Fraction) -> Fraction:
     return exact if exact * exact == value else root
 
 
-def in_steps(value: float, exponent: int) -> Fraction:
+def in_steps(value: float | Fraction, exponent: int) -> Fraction:
     """``value / 2**exponent`` without rounding."""
-    return Fraction(float(value)) / Fraction(2) ** exponent
+    exact = value if isinstance(value, Fraction) else Fraction(float(value))
+    return exact / Fraction(2) ** exponent
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
@@ -69,13 +70,11 @@ def ceil_div(numerator: int, denominator: int) -> int:
 
 @lru_cache(maxsize=4096)
 def exp_minus(exponent: Fraction, precision: int) -> Enclosure:
-    """Enclose ``exp(-exponent) * 2**precision`` for a rational ``exponent >= 0``.
-
-    Proof: with ``x = exponent / 2**halvings <= 1/2`` the series of ``exp(x)`` has positive terms;
-    flooring them gives a lower bound, rounding them up and adding the last term once more (the
-    remainder is below it, because the terms at least halve) an upper bound. The reciprocal swaps
-    the two, and squaring ``halvings`` times keeps the order of non-negative bounds.
-    """
+    """Enclose ``exp(-exponent) * 2**precision`` for a rational ``exponent >= 0``."""
+    # Proof: with `x = exponent / 2**halvings <= 1/2` the series of `exp(x)` has positive terms;
+    #   flooring them gives a lower bound, rounding them up and adding the last term once more (the
+    #   remainder is below it, because the terms at least halve) an upper bound. The reciprocal
+    #   swaps the two, and squaring `halvings` times keeps the order of non-negative bounds.
     if exponent < 0:
         raise ValueError("exp_minus takes a non-negative exponent")
     if exponent == 0:

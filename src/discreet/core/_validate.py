@@ -33,13 +33,18 @@ _K = TypeVar("_K")
 
 def finite(name: str, value: object) -> Fraction:
     """A finite rational, or an error that names the argument."""
-    number = _number(name, value)
-    endless = isinstance(number, float) and not math.isfinite(number)
-    if endless or (isinstance(number, Decimal) and not number.is_finite()):
-        raise InvalidArgument(f"{name} must be finite, got {number}.")
-    if isinstance(number, Decimal) and abs(number.adjusted()) > _MOST_DIGITS:
-        raise InvalidArgument(f"{name} must have at most {_MOST_DIGITS:,} digits, got {number}.")
-    exact = rational(number)
+    if type(value) is Fraction:  # as nearly all of our own numbers are
+        exact = value
+    else:
+        number = _number(name, value)
+        endless = isinstance(number, float) and not math.isfinite(number)
+        if endless or (isinstance(number, Decimal) and not number.is_finite()):
+            raise InvalidArgument(f"{name} must be finite, got {number}.")
+        if isinstance(number, Decimal) and abs(number.adjusted()) > _MOST_DIGITS:
+            raise InvalidArgument(
+                f"{name} must have at most {_MOST_DIGITS:,} digits, got {number}."
+            )
+        exact = rational(number)
     if abs(exact) > _LARGEST:
         raise InvalidArgument(f"{name} must be at most 1e300 in size.")
     return exact
@@ -47,8 +52,8 @@ def finite(name: str, value: object) -> Fraction:
 
 def exact_value(name: str, value: object) -> Fraction:
     """A finite number as it is: a double is not read as the digits it prints with."""
-    finite(name, value)
-    return Fraction(_number(name, value))
+    exact = finite(name, value)
+    return exact if type(value) is Fraction else Fraction(_number(name, value))
 
 
 def positive(name: str, value: object) -> Fraction:
@@ -141,14 +146,6 @@ def as_mapping(name: str, values: Mapping[_K, _T]) -> Mapping[_K, _T]:
     if not isinstance(values, Mapping):
         raise InvalidArgument(f"{name} must be a dict, got {type(values).__name__}.")
     return values
-
-
-def check_names(given: Iterable[str], allowed: Iterable[str]) -> None:
-    """Names of arguments that are handed on: a misspelled one is refused where it was written."""
-    words = tuple(allowed)
-    for name in given:
-        if name not in words:
-            raise InvalidArgument(f"There is no argument {name!r}; there are {', '.join(words)}.")
 
 
 def two_level(parts: object) -> tuple[tuple[Fraction, Fraction, Fraction], ...]:

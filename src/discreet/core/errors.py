@@ -18,28 +18,106 @@ __all__ = [
 
 
 class PrivacyError(Exception):
-    """Root of the package's own errors."""
+    """The base class of all errors that discreet raises on purpose.
+
+    Messages name the argument, what was given and what is allowed. They never quote a private
+    value.
+
+    Examples:
+        >>> import discreet
+        >>> try:
+        ...     discreet.pure_dp(-1)
+        ... except discreet.PrivacyError as error:
+        ...     print(type(error).__name__)
+        InvalidArgument
+    """
 
 
 class InvalidArgument(PrivacyError, ValueError):
-    """A public parameter is outside its range or of the wrong kind."""
+    """An argument is outside its allowed range or has the wrong type.
+
+    It is also a `ValueError`.
+
+    Examples:
+        >>> import discreet
+        >>> discreet.pure_dp(-1)
+        Traceback (most recent call last):
+            ...
+        discreet.core.errors.InvalidArgument: epsilon must not be negative, got -1.
+    """
 
 
 class OutOfDomain(PrivacyError, ValueError):
-    """The private input is not of the declared shape, type or range (the values are not shown)."""
+    """A private input does not have the declared shape, type or range.
+
+    The message names the declaration, but not the value. It is also a `ValueError`.
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.laplace(sensitivity=1, epsilon=1, domain="integers")
+        >>> try:
+        ...     mechanism.release("twelve")
+        ... except discreet.OutOfDomain:
+        ...     print("refused")
+        refused
+    """
 
 
 class RelationMismatch(PrivacyError, ValueError):
-    """Two guarantees or sensitivities under different relations were mixed."""
+    """Guarantees or sensitivities under different relations were combined.
+
+    It is also a `ValueError`.
+
+    Examples:
+        >>> import discreet
+        >>> replace_one = discreet.NeighboringRelation.REPLACE_ONE
+        >>> try:
+        ...     discreet.pure_dp(1) + discreet.pure_dp(1, relation=replace_one)
+        ... except discreet.RelationMismatch:
+        ...     print("refused")
+        refused
+    """
 
 
 class NotCertified(PrivacyError):
-    """A claimed guarantee could not be recomputed from the exact law."""
+    """A claimed guarantee could not be verified from the noise distribution.
+
+    Examples:
+        >>> import discreet
+        >>> account = discreet.Ledger("memory://").account("survey", limit=discreet.pure_dp(1))
+        >>> try:
+        ...     account.charge(0.5, label="only a Guarantee can be charged")
+        ... except discreet.NotCertified:
+        ...     print("refused")
+        refused
+    """
 
 
 class BudgetExceeded(PrivacyError):
-    """The limit would be passed; nothing was spent."""
+    """A charge would exceed the limit of an account or filter. Nothing was spent.
+
+    Examples:
+        >>> import discreet
+        >>> account = discreet.Ledger("memory://").account("survey", limit=discreet.pure_dp(1))
+        >>> try:
+        ...     account.charge(discreet.pure_dp(2), label="too much")
+        ... except discreet.BudgetExceeded:
+        ...     print(account.remaining)
+        1
+    """
 
 
 class Unsupported(PrivacyError, NotImplementedError):
-    """The question has no sound answer here: refused instead of guessed."""
+    """There is no sound answer to this request, so discreet refuses it.
+
+    It is also a `NotImplementedError`.
+
+    Examples:
+        >>> import discreet
+        >>> budget = discreet.PureDPFilter(limit=1)
+        >>> try:
+        ...     budget.charge(discreet.gdp(1))
+        ... except discreet.Unsupported:
+        ...     print("Gaussian noise has no finite epsilon")
+        Gaussian noise has no finite epsilon
+    """

@@ -304,7 +304,7 @@ def label(event: Event) -> str:
 
 def compose(events: Iterable[Event]) -> Event:
     """All events together, in canonical form; a single one stays itself."""
-    composed = ComposedEvent(tuple((event, 1) for event in events))
+    composed = ComposedEvent(tuple([(event, 1) for event in events]))
     if len(composed.parts) == 1 and composed.parts[0][1] == 1:
         return composed.parts[0][0]
     return composed
@@ -316,10 +316,19 @@ def repeat(event: Event, count: int) -> Event:
     return event if times == 1 else ComposedEvent(((event, times),))
 
 
+def check_event(event: object) -> None:
+    """Refuse what is not an event."""
+    _event(event)
+
+
 def to_json(event: Event) -> str:
     """The canonical text of an event: sorted keys, rationals as "p/q", a version."""
-    content = {"version": VERSION, **_encode(_event(event))}
-    return canonical.text(content)
+    return canonical.text(event_content(event))
+
+
+def event_content(event: Event) -> dict[str, Any]:
+    """The content of the canonical text."""
+    return {"version": VERSION, **_encode(_event(event))}
 
 
 def from_json(text: str) -> Event:
@@ -350,17 +359,17 @@ def _merged(parts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ...]
         inner = event.parts if isinstance(event, ComposedEvent) else ((event, 1),)
         for part, repeats in inner:
             counts[part] = counts.get(part, 0) + repeats * times
-    kept = ((event, number) for event, number in counts.items() if number)
-    return tuple(sorted(kept, key=lambda part: _order(part[0])))
+    kept = [(event, number) for event, number in counts.items() if number]
+    return tuple(sorted(kept, key=lambda part: _order(part[0]))) if len(kept) > 1 else tuple(kept)
 
 
 def _order(value: object) -> tuple[Any, ...]:
     """A total order on events: kind first, then the fields in turn."""
     if isinstance(value, tuple):
-        return (len(value), *(_order(item) for item in value))
+        return (len(value), *map(_order, value))
     if type(value) in _RANKS:
-        inner = (_order(getattr(value, field.name)) for field in fields(value))  # type: ignore[arg-type]
-        return (_RANKS[type(value)], *inner)
+        held = [getattr(value, field.name) for field in fields(value)]  # type: ignore[arg-type]
+        return (_RANKS[type(value)], *map(_order, held))
     return (value,)
 
 

@@ -27,14 +27,20 @@ from discreet.data._integer_ops import (
     of_kind,
     position,
     small,
+    where_known,
 )
 from discreet.data.schema import EPOCH, NumericColumn
 
-Part = Literal["year", "month", "day", "weekday", "hour"]
+Part = Literal["year", "quarter", "month", "week", "day", "weekday", "hour"]
 
 
 def combine(operator: Literal["+", "-", "*"], a: BoundedCode, b: BoundedCode) -> BoundedCode:
-    """Sum, difference or product of two numbers."""
+    """Sum, difference or product of two numbers; of two dates the time between them."""
+    if operator == "-" and a.kind == b.kind == "date":
+        if a.step != b.step:
+            raise InvalidArgument("two dates are subtracted if they are declared with one step.")
+        ends = [a.lower - b.upper, a.upper - b.lower]
+        return checked_number(CodeBinary("-", a.code, b.code), ends, 0)
     a, b = number(a), number(b)
     if operator == "*":
         ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
@@ -89,7 +95,7 @@ def divide_by(a: BoundedCode, divisor: Fraction) -> BoundedCode:
 
 
 def quotient(a: BoundedCode, b: BoundedCode, *, into: NumericColumn) -> BoundedCode:
-    """One number divided by another: nearest point of a declared range; ``missing`` for x/0."""
+    """One number divided by another: nearest point of a declared range; x/0 is what is missing."""
     # In steps, x / y is (a 2**shift) / b; floor(x / y + 1/2) = floor((2 x + y) / (2 y)), for
     # either sign of y.
     a, b = number(a), number(b)
@@ -130,6 +136,13 @@ def remainder(a: BoundedCode, b: BoundedCode) -> BoundedCode:
 def choose(condition: BoundedCode, a: BoundedCode, b: BoundedCode) -> BoundedCode:
     """One value where the condition holds, the other where it does not."""
     test = of_kind(condition, "flag").code
+    known = None
+    if a.known is not None or b.known is not None:  # that of the side that is taken
+        known = _either(test, *(one.known or CodeConst(1) for one in (a, b)))
+    return where_known(_chosen(test, a, b), known)
+
+
+def _chosen(test: Code, a: BoundedCode, b: BoundedCode) -> BoundedCode:
     if "label" in (a.kind, b.kind):
         labels = tuple(dict.fromkeys([*a.labels, *b.labels]))
         a, b = _relabeled(a, labels), _relabeled(b, labels)
@@ -175,6 +188,10 @@ def _calendar(first: int, last: int, part: Part) -> tuple[int, ...]:
     days = (EPOCH + dt.timedelta(days=code) for code in range(first, last + 1))
     if part == "weekday":
         return tuple(day.isoweekday() for day in days)
+    if part == "week":
+        return tuple(day.isocalendar().week for day in days)
+    if part == "quarter":
+        return tuple((day.month + 2) // 3 for day in days)
     return tuple(getattr(day, part) for day in days)
 
 

@@ -16,7 +16,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.boundary.values import NAN, as_double
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data._duckdb.compile import ALIAS
 from discreet.data._duckdb.encode import name as quoted
 from discreet.data._duckdb.engine import open_files, spilling
@@ -42,7 +43,7 @@ _READABLE = {"integer", "exact", "float", "text", "boolean"}
 def add_up(source: Source, columns: Sequence[str], piece: Piece, *, start: Ints) -> Ints:
     """``start`` plus the sum of ``piece`` over the rows of a source.
 
-    Missing values, and text that is no number, are refused: declare what stands for them first.
+    Missing values, and text that is no number, are NaN: the function says what they mean.
     """
     check_columns(source, columns)
     if isinstance(source, SparkSource):
@@ -51,6 +52,43 @@ def add_up(source: Source, columns: Sequence[str], piece: Piece, *, start: Ints)
     else:
         total = run_sealed("reading the rows", lambda: _added(source, columns, piece, start))
     return total
+
+
+def read_columns(source: Source, columns: Sequence[str]) -> Doubles:
+    """The doubles of all rows, in an order of the engine's own; NaN for what is no number."""
+    check_columns(source, columns)
+    found = run_sealed("reading the rows", lambda: list(_pieces(source, columns)))
+    return np.concatenate(found) if found else np.empty((0, len(columns)))
+
+
+def read_frame(source: Source, *, numbers: Sequence[str], others: Sequence[str]) -> Any:
+    """Some columns of all rows as one eager frame: numbers as doubles, others as they are."""
+    match source:
+        case FrameSource(frame=frame):
+            narrow = frame.select([*numbers, *others])
+            return narrow.collect() if isinstance(narrow, nw.LazyFrame) else narrow
+        case DuckDBSource(relation=relation):
+            return _frame_of(relation, numbers, others)
+        case FileSource() as files:
+            with spilling() as connection:
+                return _frame_of(open_files(files, connection), numbers, others)
+        case ArrowStreamSource(batches=batches):
+            with spilling() as connection, batches([*numbers, *others]) as reader:
+                return _frame_of(connection.from_arrow(reader), numbers, others)
+        case _:
+            raise Unsupported(
+                "Rows of a Spark frame or a joined table cannot be limited for each unit here: "
+                "limit them before, or make a frame of them."
+            )
+
+
+def _frame_of(relation: Any, numbers: Sequence[str], others: Sequence[str]) -> Any:
+    wanted = [
+        *(f"TRY_CAST({quoted(name)} AS DOUBLE) AS {quoted(name)}" for name in numbers),
+        *map(quoted, others),
+    ]
+    answer = relation.query(ALIAS, f"SELECT {', '.join(wanted)} FROM {ALIAS}")  # noqa: S608
+    return nw.from_native(answer.to_arrow_table(), eager_only=True)
 
 
 def check_columns(source: Source, columns: Sequence[str]) -> None:
@@ -63,17 +101,10 @@ def check_columns(source: Source, columns: Sequence[str]) -> None:
         raise InvalidArgument(f"columns {wrong} must be numbers in the source.")
 
 
-def checked(values: Doubles) -> Doubles:
-    """Finite doubles, or an error without any of them."""
-    if not np.isfinite(values).all():
-        raise OutOfDomain("A column holds missing or infinite values, or text that is no number.")
-    return values
-
-
 def _added(source: Source, columns: Sequence[str], piece: Piece, start: Ints) -> Ints:
     total = start.copy()
     for values in _pieces(source, columns):
-        total += piece(checked(values))
+        total += piece(values)
     return total
 
 
@@ -99,8 +130,26 @@ def _from_frame(frame: Any, columns: Sequence[str]) -> Iterator[Doubles]:
         narrow = narrow.collect()
     for first in range(0, len(narrow), ROWS):
         part = narrow[first : first + ROWS]
-        series = (part[name].cast(nw.Float64).fill_null(float("nan")) for name in columns)
-        yield np.column_stack([one.to_numpy() for one in series])
+        yield np.column_stack([_doubles(part[name]) for name in columns])
+
+
+def _doubles(series: nw.Series[Any]) -> Doubles:
+    """One double for each value. A text is read by itself: a cast fails for all or none."""
+    if series.dtype.is_integer():  # Arrow's own cast fails for all if one is beyond 2**53
+        found = np.asarray(series.fill_null(0).to_numpy()).astype(np.float64)
+        return np.where(series.is_null().to_numpy(), NAN, found)
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        return np.asarray(series.cast(nw.Float64).fill_null(NAN).to_numpy(), dtype=np.float64)
+    return np.array([_number(value) for value in series.to_list()], dtype=np.float64)
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, str):
+        return as_double(value)
+    try:
+        return float(value)
+    except ValueError:
+        return NAN
 
 
 def _from_duckdb(relation: Any, columns: Sequence[str]) -> Iterator[Doubles]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -104,8 +104,8 @@ Kind: TypeAlias = Literal["number", "flag", "label", "date", "text"]
 MOST_PICKS = 100_000
 """Tables of values are no longer than this."""
 OPEN = (
-    "this column is text with unknown values: group by it with keys=..., found by discover() or "
-    "taken from a public list; for conditions, declare it as a category."
+    "this column is text with unknown values: group by it with keys=..., found by "
+    "discover_keys() or taken from a public list; for conditions, declare it as a category."
 )
 
 
@@ -120,6 +120,9 @@ class BoundedCode:
     exponent: int = 0
     labels: tuple[Label, ...] = ()
     step: declared.Step = "day"
+    known: Code | None = None
+    """Code that is 1 where the value is known and else 0; None where it always is. Where it is not,
+    the code still lies within the bounds, and a flag is 0."""
 
     def label(self, code: int) -> Label:
         """What a code stands for."""
@@ -137,6 +140,12 @@ class BoundedCode:
             case "number":
                 value = code * Fraction(2) ** self.exponent
                 return int(value) if value.denominator == 1 else float(value)
+
+    def named(self, codes: Sequence[int]) -> list[Label]:
+        """What many codes stand for."""
+        if self.kind == "label":
+            return [self.labels[code] for code in codes]
+        return [self.label(code) for code in codes]
 
     def locate(self, label: object) -> int:
         """The code of a public label; an error if nothing can have it."""
@@ -162,6 +171,8 @@ class BoundedCode:
             code = declared.date_code("value", label, step=self.step)
         elif self.kind == "flag":
             code = int(label) if isinstance(label, bool) else None
+        elif type(label) is int and self.exponent == 0:  # keys come by the million
+            code = label
         else:
             exact = check.finite("value", label) / Fraction(2) ** self.exponent
             code = int(exact) if exact.denominator == 1 else None
@@ -178,6 +189,21 @@ def flag(code: Code) -> BoundedCode:
 def category_code(code: Code, labels: tuple[Label, ...]) -> BoundedCode:
     """A category with these labels."""
     return BoundedCode(code=code, lower=0, upper=len(labels) - 1, kind="label", labels=labels)
+
+
+def both(a: Code | None, b: Code | None) -> Code | None:
+    """Whether both of two values are known."""
+    if a is None or b is None or a == b:
+        return b if a is None else a
+    return CodeBinary("and", a, b)
+
+
+def where_known(value: BoundedCode, known: Code | None) -> BoundedCode:
+    """The value, which is known only there; a flag is then 1 only where it is known to be true."""
+    if known is None:
+        return value
+    code = CodeBinary("and", known, value.code) if value.kind == "flag" else value.code
+    return replace(value, code=code, known=both(value.known, known))
 
 
 def small(value: BoundedCode) -> bool:

@@ -1,7 +1,8 @@
 """The one grammar of texts: what a CSV field, or any text column, is read as.
 
 Both engines follow it: the patterns are used as they are by DuckDB, and value by value here.
-Spaces around a number, a date or a boolean are ignored; an empty text is missing everywhere.
+Spaces and tabs around a number, a date or a boolean are ignored; an empty text is missing
+everywhere. A number may begin with a plus, and a number that is 0 or 1 is a boolean.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from discreet.data.schema import (
     NumericColumn,
 )
 
-NUMBER = r"-?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|(?i:inf|infinity))"
-WHOLE = r"-?[0-9]{1,38}"
+SPACES = " \t"
+"""What is ignored around a number, a date or a boolean."""
+NUMBER = r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|(?i:inf|infinity))"
+WHOLE = r"[+-]?[0-9]{1,38}"
 UNIT = r"0|-?[1-9][0-9]{0,18}"
 """A unit's name that is a plain decimal number; within 64 bits it is treated like one."""
 DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -53,14 +56,23 @@ def decoder(column: Column) -> Callable[[str], int]:
             textual = isinstance(column.categories[0], str)
             return _finder(places, textual=textual, missing=column.missing, other=column.unknown)
         case NumericColumn():
-            return lambda text: _decode_number(text.strip(" "), column)
+            return lambda text: _decode_number(text.strip(SPACES), column)
         case DateColumn():
-            return lambda text: _decode_date(text.strip(" "), column)
+            return lambda text: _decode_date(text.strip(SPACES), column)
         case BooleanColumn():
-            words = {**dict.fromkeys(TRUE, 1), **dict.fromkeys(FALSE, 0)}
-            return lambda text: words.get(text.strip(" ").lower(), column.missing)
+            return lambda text: _decode_boolean(text.strip(SPACES).lower(), column)
         case _:
             assert_never(column)
+
+
+_WORDS = {**dict.fromkeys(TRUE, 1), **dict.fromkeys(FALSE, 0)}
+
+
+def _decode_boolean(text: str, column: BooleanColumn) -> int:
+    if text in _WORDS:
+        return _WORDS[text]
+    number = float(text) if _number.fullmatch(text) else math.nan
+    return int(number) if number in (0, 1) else column.missing
 
 
 def _finder(
@@ -72,7 +84,7 @@ def _finder(
         return lambda text: codes.get(text, unknown) if text else missing
 
     def find(text: str) -> int:
-        plain = text.strip(" ")
+        plain = text.strip(SPACES)
         if not _number.fullmatch(plain):
             return unknown if plain else missing
         value = int(plain) if _whole.fullmatch(plain) else float(plain)

@@ -23,8 +23,8 @@ from discreet.data.program import (
     Program,
     Row,
     TableScan,
-    condition,
     radix,
+    rows_used,
     tabulate,
 )
 from discreet.data.schema import LookupColumn, Schema
@@ -61,6 +61,9 @@ class JoinedEngine:
 
     def rows(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
         return self.engine.rows(self._attached(program, key), key=key)
+
+    def values(self, program: Program, *, key: int) -> tuple[NDArray[np.int64], ...]:
+        return self.engine.values(self._attached(program, key), key=key)
 
     def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
         return self.engine.spread(self._attached(program, 0))
@@ -144,6 +147,12 @@ def collect(plan: TableScan, *, source: Source, key: int) -> ExactResult:
     return tabulate(plan, engine=engine_of(source), key=key)
 
 
+def collect_values(program: Program, *, source: Source, key: int) -> tuple[NDArray[np.int64], ...]:
+    """The private values of the rows that a program's limits leave, without whose they are."""
+    check_source(program, source)
+    return engine_of(source).values(program, key=check.count("key", key, minimum=0))
+
+
 # ── Observed keys ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -151,7 +160,7 @@ def collect(plan: TableScan, *, source: Source, key: int) -> ExactResult:
 class KeyPlan:
     """Which keys are looked for: values of open text and of declared expressions.
 
-    Rows without a unit, and rows whose open text is missing, are left out. Of each unit at most
+    Rows without a unit, and rows in which a key is unknown, are left out. Of each unit at most
     ``max_groups_per_unit`` keys count, chosen by its own keys (in the order of their bytes) only.
     """
 
@@ -171,14 +180,14 @@ class KeyPlan:
 
     def program(self) -> Program:
         """What the engine is asked."""
-        where = condition(self.where, self.schema)
+        rows = rows_used(self.where, self.schema, known=self._coded())
         index, size = radix(self._coded())
-        codes = [index, *([] if where is None else [where])]
-        used = sorted(set().union(*map(columns, codes)) | set(self._texts()))
+        codes = [index, *([] if rows.where is None else [rows.where])]
+        used = sorted(set().union(rows.known, *map(columns, codes)) | set(self._texts()))
         return Program(
             columns=tuple((name, self.schema[name]) for name in used),
             unit=self.unit,
-            where=where,
+            where=rows.where,
             index=index,
             cells=None,
             size=size,
@@ -189,6 +198,7 @@ class KeyPlan:
             if self.unit
             else ContributionLimits(),
             texts=self._texts(),
+            known=rows.known,
         )
 
     def key(self, index: int, texts: tuple[str, ...]) -> Key:

@@ -22,7 +22,7 @@ from discreet.data.expression import Expression, col, when
 DEEPEST = 50
 """So many operations may stand inside each other."""
 _NUMBER = re.compile(r"-?[0-9]{1,60}(/[0-9]{1,60})?")
-_PARTS = ("year", "month", "day", "weekday", "hour")
+_PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour")
 
 
 def write_expression(expression: Expression) -> list[Any]:
@@ -170,6 +170,9 @@ _OPERATIONS: Mapping[str, Callable[..., Expression]] = {
     "%": _first(operator.mod),
     "clip": _first(lambda inner, lower, upper: inner.clip(lower=lower, upper=upper)),
     "divide": _first(_divided),
+    "is_known": _first(lambda inner: inner.is_known()),
+    "is_missing": _first(lambda inner: inner.is_missing()),
+    "fill_missing": _first(lambda inner, value: inner.fill_missing(value)),
     "when": _first(lambda condition, a, b: when(condition).then(a).otherwise(b)),
     **{part: _first(operator.methodcaller(part)) for part in _PARTS},
 }

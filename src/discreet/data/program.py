@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from hashlib import sha256
-from itertools import product
+from itertools import chain, product
 from types import MappingProxyType
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
@@ -29,9 +30,10 @@ from discreet.data._integer_ops import (
     CodeDivide,
     CodePick,
     CodeRef,
+    both,
     columns,
 )
-from discreet.data.expression import Expression
+from discreet.data.expression import Expression, col
 from discreet.data.schema import (
     INT64,
     OTHER,
@@ -54,6 +56,8 @@ MOST_ROWS = 2**40
 _MOST_GROUPS = 10_000_000
 _MOST_ENTRIES = 100_000_000
 _MOST_PER_UNIT = 2**20
+_PLAIN_SIZE = 2**31
+"""With so few groups no code next to the bounds leaves 64 bits."""
 _WIDEST = 2**127 // MOST_ROWS  # a sum fits into 128 bits
 
 
@@ -73,12 +77,17 @@ class ContributionLimits:
 
     def over(self, table: ContributionLimits) -> ContributionLimits:
         """These limits, and those of the table where there are none."""
+        if self == NO_LIMITS:
+            return table
         return ContributionLimits(
             max_rows_per_unit=self.max_rows_per_unit or table.max_rows_per_unit,
             max_groups_per_unit=self.max_groups_per_unit or table.max_groups_per_unit,
             max_rows_per_unit_per_group=self.max_rows_per_unit_per_group
             or table.max_rows_per_unit_per_group,
         )
+
+
+NO_LIMITS = ContributionLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,17 +117,16 @@ def total(*factors: Expression) -> AggregateSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContributionBound:
-    """How far adding or removing one unit moves an aggregate over all groups.
+    """How far adding or removing one unit moves an aggregate over all groups."""
 
-    Theorem: at most ``groups`` entries change, each by at most ``linf``; together by at most
-        ``l1``, and by at most the root of ``l2_squared`` in the Euclidean norm.
-    Proof: other units keep the same rows; the unit's kept rows number at most ``rows``, at most
-        ``rows_per_group`` in a group, and each adds at most ``weight`` in absolute value. The sum
-        of squares is convex, so it is largest with as many full groups as possible and one with
-        the rest.
-    Source: docs/theory/data.md.
-    Needs: the relation "add or remove one unit"; for replacing a unit, twice `l1` and `linf`.
-    """
+    # Theorem: at most `groups` entries change, each by at most `linf`; together by at most
+    #   `l1`, and by at most the root of `l2_squared` in the Euclidean norm.
+    # Proof: other units keep the same rows; the unit's kept rows number at most `rows`, at most
+    #   `rows_per_group` in a group, and each adds at most `weight` in absolute value. The sum
+    #   of squares is convex, so it is largest with as many full groups as possible and one with
+    #   the rest.
+    # Source: docs/theory/data.md.
+    # Needs: the relation "add or remove one unit"; for replacing a unit, twice `l1` and `linf`.
 
     groups: int
     rows: int
@@ -172,11 +180,22 @@ class Program:
     """Whether rows of no listed cell count in a last group, instead of being left out."""
     texts: tuple[str, ...] = ()
     """Columns of open text by whose values `Engine.keys` groups, before the index."""
+    known: tuple[str, ...] = ()
+    """Columns whose codes must lie within their bounds: other rows are left out."""
 
     @property
     def entries(self) -> int:
         """How many integers of each kind come out: one for each group, or for each of its bins."""
         return self.size if self.bins is None else self.size * self.bins[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Compiled:
+    """A scan as integer code, and the bound expressions of its keys."""
+
+    program: Program
+    dimensions: tuple[BoundedCode, ...]
+    bounds: Mapping[str, ContributionBound]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -196,9 +215,11 @@ class TableScan:
     where: Expression | None = None
     by: Mapping[str, Expression] | None = None
     keys: tuple[Key, ...] | None = None
-    limits: ContributionLimits = ContributionLimits()
+    limits: ContributionLimits = NO_LIMITS
     bins: Expression | None = None
     other: bool = False
+    complete: tuple[Expression, ...] = ()
+    _compiled: _Compiled = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.aggregates:
@@ -209,7 +230,7 @@ class TableScan:
             raise InvalidArgument("other needs keys: those that have a group of their own.")
         limits = self.limits
         if self.unit is None and limits not in (
-            ContributionLimits(),
+            NO_LIMITS,
             ContributionLimits(max_rows_per_unit=1),
         ):
             raise InvalidArgument("limits need unit, the column that says whose a row is.")
@@ -222,48 +243,75 @@ class TableScan:
                 "rows of one "
                 "unit are used."
             )
-        self.program()
+        # Once: planning, pricing, checking and reading ask for it, and keys may be millions.
+        object.__setattr__(self, "_compiled", self._compile())
 
     def program(self) -> Program:
         """The integer code of this plan."""
-        where = condition(self.where, self.schema)
-        dimensions = self._dimensions()
+        return self._compiled.program
+
+    def _compile(self) -> _Compiled:
+        schema = self._schema()
+        dimensions = self._dimensions(schema)
+        factors = {
+            name: [factor.bind(self.schema) for factor in one.factors]
+            for name, one in self.aggregates.items()
+        }
+        needed = self.complete if self.bins is None else (*self.complete, self.bins)
+        known = [*dimensions, *[one.bind(self.schema) for one in needed]]
+        known += [factor for found in factors.values() for factor in found]
+        used_rows = rows_used(self.where, self.schema, known=known)
+        where = used_rows.where
         index, size = radix(dimensions)
+        if size <= _PLAIN_SIZE:
+            index, size = radix([used_rows.plain(one) for one in dimensions])
         cells = self._cells(dimensions)
         values: dict[Code, int] = {}
-        sums = [self._sum(a, values) for a in self.aggregates.values() if a.kind == "sum"]
+        sums = {
+            name: _sum(factors[name], values, used_rows)
+            for name, one in self.aggregates.items()
+            if one.kind == "sum"
+        }
         size = size if cells is None else len(cells) + self.other
         bins = self._bins(size, values)
         codes = [index, *values, *([] if where is None else [where])]
-        used = sorted(set().union(*map(columns, codes)))
-        return Program(
-            columns=_coded(self._schema(), used),
+        used = sorted(set().union(used_rows.known, *map(columns, codes)))
+        program = Program(
+            columns=_coded(schema, used),
             unit=self.unit,
             where=where,
             index=index,
-            cells=None if cells is None else tuple(sorted(cells)),
+            cells=cells,
             size=size,
             values=tuple(values),
-            sums=tuple(sums),
+            sums=tuple(sums.values()),
             count_units=any(a.kind == "units" for a in self.aggregates.values()),
-            limits=self.limits if self.unit else ContributionLimits(),
+            limits=self.limits if self.unit else NO_LIMITS,
             bins=bins,
             rest=self.other,
+            known=used_rows.known,
         )
+        bounds = {
+            name: self._bound(a, size, weight=sums[name].weight if a.kind == "sum" else 1)
+            for name, a in self.aggregates.items()
+        }
+        return _Compiled(program=program, dimensions=dimensions, bounds=bounds)
 
     def labels(self) -> Iterator[Key]:
         """The keys, in the order of the answer."""
-        dimensions = self._dimensions()
-        cells = self._cells(dimensions)
+        dimensions, cells = self._compiled.dimensions, self._compiled.program.cells
         if cells is not None:
             rest = [(OTHER,) * len(dimensions)] if self.other else []
-            return iter([*(_key(cell, dimensions) for cell in sorted(cells)), *rest])
+            return chain(_keys(cells, dimensions), rest)
         return product(*([d.label(c) for c in range(d.lower, d.upper + 1)] for d in dimensions))
 
     def reach(self, name: str) -> ContributionBound:
         """How far one unit moves this aggregate."""
-        aggregate, limits, program = self.aggregates[name], self.limits, self.program()
-        groups = min(program.size, limits.max_groups_per_unit or program.size)
+        return self._compiled.bounds[name]
+
+    def _bound(self, aggregate: AggregateSpec, size: int, *, weight: int) -> ContributionBound:
+        limits = self.limits
+        groups = min(size, limits.max_groups_per_unit or size)
         if self.unit is None:
             rows = in_group = groups = 1
         elif aggregate.kind == "units":
@@ -271,14 +319,12 @@ class TableScan:
             rows, in_group = groups, 1
         else:
             caps = [limits.max_rows_per_unit, limits.max_rows_per_unit_per_group]
-            in_group = min(cap for cap in caps if cap is not None)
+            in_group = min([cap for cap in caps if cap is not None])
             rows = min(groups * in_group, limits.max_rows_per_unit or groups * in_group)
             groups = min(groups, rows)
-        weight = self._sum(aggregate, {}).weight if aggregate.kind == "sum" else 1
         return ContributionBound(groups=groups, rows=rows, rows_per_group=in_group, weight=weight)
 
-    def _dimensions(self) -> tuple[BoundedCode, ...]:
-        schema = self._schema()
+    def _dimensions(self, schema: Schema) -> tuple[BoundedCode, ...]:
         found = tuple(expression.bind(schema) for expression in (self.by or {}).values())
         if any(dimension.kind == "text" for dimension in found):
             raise InvalidArgument(OPEN)
@@ -299,21 +345,20 @@ class TableScan:
                 raise InvalidArgument("by has more than 10**7 combinations: list the keys.")
             return None
         cells = []
-        locators = [dimension.locator() for dimension in dimensions]
+        axes = [(d.locator(), d.lower, d.upper - d.lower + 1) for d in dimensions]
         for key in self.keys:
             given: object = key
             if not isinstance(given, tuple) or len(key) != len(dimensions):
                 raise InvalidArgument(f"keys must be tuples of {len(dimensions)} values.")
             cell = 0
-            for dimension, locate, label in zip(dimensions, locators, key, strict=True):
-                width = dimension.upper - dimension.lower + 1
-                cell = cell * width + locate(label) - dimension.lower
+            for (locate, lower, width), label in zip(axes, key, strict=True):
+                cell = cell * width + locate(label) - lower
             cells.append(cell)
         if self.other and (OTHER,) * len(dimensions) in self.keys:
             raise InvalidArgument(f"keys must not hold {OTHER!r}: it names the remaining ones.")
         if not cells or len(set(cells)) != len(cells) or len(cells) > _MOST_GROUPS:
             raise InvalidArgument("keys must be different, at least one and at most 10**7.")
-        return tuple(cells)
+        return tuple(sorted(cells))
 
     def _bins(self, groups: int, values: dict[Code, int]) -> tuple[int, int] | None:
         if self.bins is None:
@@ -327,24 +372,26 @@ class TableScan:
         place = CodeBinary("-", bound.code, CodeConst(bound.lower)) if bound.lower else bound.code
         return values.setdefault(place, len(values)), many
 
-    def _sum(self, aggregate: AggregateSpec, values: dict[Code, int]) -> SumSpec:
-        bound = [factor.bind(self.schema) for factor in aggregate.factors]
-        if any(b.kind not in ("number", "flag") for b in bound):
-            raise InvalidArgument("total takes numbers and booleans.")
-        weight = math.prod(max(abs(b.lower), abs(b.upper)) for b in bound)
-        if weight >= _WIDEST:
-            raise Unsupported("a sum of these products may pass 128 bits: use a coarser grid.")
-        places = tuple(values.setdefault(b.code, len(values)) for b in bound)
-        return SumSpec(factors=places, weight=weight, exponent=sum(b.exponent for b in bound))
+
+def _sum(factors: Sequence[BoundedCode], values: dict[Code, int], rows: RowFilter) -> SumSpec:
+    if {b.kind for b in factors} - {"number", "flag"}:
+        raise InvalidArgument("total takes numbers and booleans.")
+    weight = math.prod([max(abs(b.lower), abs(b.upper)) for b in factors])
+    if weight >= _WIDEST:
+        raise Unsupported("a sum of these products may pass 128 bits: use a coarser grid.")
+    places = tuple([values.setdefault(rows.plain(b).code, len(values)) for b in factors])
+    return SumSpec(factors=places, weight=weight, exponent=sum([b.exponent for b in factors]))
 
 
-def _key(cell: int, dimensions: Iterable[BoundedCode]) -> Key:
-    """What a cell stands for, however it was written: a day, not a moment in it."""
-    found: list[Label] = []
-    for d in reversed(tuple(dimensions)):
-        cell, place = divmod(cell, d.upper - d.lower + 1)
-        found.append(d.label(place + d.lower))
-    return tuple(reversed(found))
+def _keys(cells: Sequence[int], dimensions: Sequence[BoundedCode]) -> Iterator[Key]:
+    """What cells stand for, however it was written: a day, not a moment in it."""
+    # Column by column: keys come by the million.
+    columns: list[list[Label]] = []
+    for d in reversed(dimensions):
+        width = d.upper - d.lower + 1
+        columns.append(d.named([cell % width + d.lower for cell in cells]))
+        cells = [cell // width for cell in cells]
+    return zip(*reversed(columns), strict=True)
 
 
 def fields(program: Program) -> list[tuple[str, ColumnSpec]]:
@@ -357,9 +404,10 @@ def _part(key: object, place: int) -> object:
 
 
 def _coded(schema: Schema, used: Iterable[str]) -> tuple[tuple[str, ColumnSpec], ...]:
-    found = tuple((name, schema[name]) for name in used)
-    if any(isinstance(column, TextColumn) for _, column in found):
-        raise InvalidArgument(OPEN)
+    found = tuple([(name, schema[name]) for name in used])
+    for _, column in found:
+        if isinstance(column, TextColumn):
+            raise InvalidArgument(OPEN)
     return found
 
 
@@ -371,6 +419,80 @@ def condition(where: Expression | None, schema: Schema) -> Code | None:
     if bound.kind != "flag":
         raise InvalidArgument("where must be a condition, such as col('age') >= 65.")
     return bound.code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFilter:
+    """Which rows count: a condition, and columns whose values must be known."""
+
+    where: Code | None
+    known: tuple[str, ...]
+    codes: Mapping[Code, str]
+    """The clipped code of each of these columns: in the rows that count, clipping changes none."""
+
+    def plain(self, value: BoundedCode) -> BoundedCode:
+        """The value without what changes nothing in the rows that count.
+
+        Only where nothing but sums are made of it: engines may compute it for other rows as well.
+        """
+        if not self.codes:
+            return value
+        name = self.codes.get(value.code)
+        return value if name is None else replace(value, code=CodeRef(name))
+
+
+_ALL_ROWS = RowFilter(where=None, known=(), codes={})
+
+
+def rows_used(
+    where: Expression | None, schema: Schema, *, known: Sequence[BoundedCode] = ()
+) -> RowFilter:
+    """Which rows count: they pass the condition, and these values are known.
+
+    So must be the values of all columns that are declared as required.
+    """
+    passed = condition(where, schema)
+    required = required_columns(schema)
+    if not required and all(one.known is None for one in known) and passed is None:
+        return _ALL_ROWS
+    # No row is kept where a condition is unknown: its code is 0 there.
+    tested = _all_of(passed)
+    needed = [one for value in [*required, *known] for one in _all_of(value.known)]
+    nullable = {
+        bound.known: (name, bound.code)
+        for name in sorted(set().union(*map(columns, [*tested, *needed])))
+        if (bound := col(name).bind(schema)).known is not None
+    }
+    if not any(one in nullable for one in tested):
+        tested = [] if passed is None else [passed]
+    needed = list(dict.fromkeys([*tested, *needed]))
+    found = [one for one in needed if one in nullable]
+    rest = [one for one in needed if one not in nullable]
+    return RowFilter(
+        where=reduce(both, rest, None),
+        known=tuple(nullable[one][0] for one in found),
+        codes={nullable[one][1]: nullable[one][0] for one in found},
+    )
+
+
+def _all_of(known: Code | None) -> list[Code]:
+    """The conditions that hold together."""
+    match known:
+        case None:
+            return []
+        case CodeBinary("and", left, right):
+            return [*_all_of(left), *_all_of(right)]
+        case _:
+            return [known]
+
+
+def required_columns(schema: Schema) -> list[BoundedCode]:
+    """The columns without whose value a row is left out of everything."""
+    return [
+        col(name).bind(schema)
+        for name, column in schema.items()
+        if not isinstance(column, TextColumn) and column.required
+    ]
 
 
 def radix(dimensions: Iterable[BoundedCode]) -> tuple[Code, int]:
@@ -402,9 +524,18 @@ Row: TypeAlias = Sequence[int]
 class ExactResult:
     """Exact private integers per public key: for mechanisms only, so the repr shows none."""
 
-    names: tuple[str, ...]
-    keys: tuple[Key, ...]
+    scan: TableScan
     columns: Mapping[str, NDArray[Any]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What groups are values of."""
+        return tuple(self.scan.by or ())
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The public keys of the groups."""
+        return tuple(self.scan.labels())
 
     def __repr__(self) -> str:
         return f"Table(by={list(self.names)}, groups={len(self.keys)}, of={list(self.columns)})"
@@ -449,6 +580,9 @@ class Engine(Protocol):
     def rows(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
         """Each row that the limits leave, in any order: name of the unit, values."""
 
+    def values(self, program: Program, *, key: int) -> tuple[NDArray[np.int64], ...]:
+        """The values of each row that the limits leave, in any order: one array for each value."""
+
     def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
         """How many rows, and how many groups, how many units have: number, units."""
 
@@ -474,11 +608,7 @@ def tabulate(plan: TableScan, *, engine: Engine, key: int) -> ExactResult:
                 dense[row[0]] = int(row[column] or 0)
         dense.setflags(write=False)
         table[name] = dense
-    return ExactResult(
-        names=tuple(plan.by or ()),
-        keys=tuple(plan.labels()),
-        columns=MappingProxyType(table),
-    )
+    return ExactResult(scan=plan, columns=MappingProxyType(table))
 
 
 # ── Layers of a program ──────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,10 @@
 """Declared columns: what a value may be, and which integer stands for it.
 
-A column turns any raw value into an integer *code* between two public bounds. Null, NaN, a text
-that does not parse, an unknown category and a date out of range all become one declared code, so no
-row is ever dropped and no value is ever refused. Nothing is inferred from data.
+A column turns any raw value into an integer *code*. What is known lies between two public bounds.
+Null, NaN, a text that does not parse and a date out of range are *unknown*: they get one declared
+code. It lies beyond the bounds, and then no expression takes it for a value, unless a value that
+stands for what is missing was declared. No value is ever refused, and nothing is inferred from
+data.
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ INT64 = 2**63 - 1
 _DOUBLE = 2**53  # every integer up to here is a double
 OTHER = "(other)"
 """The label of everything that is not a declared level."""
+MISSING = "(missing)"
+"""The label of missing values, where they are a group of their own."""
+EXCLUDE = "exclude"
+"""The policy by which an unknown value is in no group and in no sum."""
 EPOCH = dt.date(1970, 1, 1)
 _SHOWN = 8
 
@@ -36,46 +42,65 @@ class NumericColumn:
     lower: int
     upper: int
     missing: int
+    """The code of an unknown value; beyond the bounds unless a value stands for it."""
     exponent: int = 0
+    required: bool = False
 
     def __repr__(self) -> str:
-        if self.exponent == 0:
-            return f"integer(lower={self.lower}, upper={self.upper}, missing={self.missing})"
-        step = 2.0**self.exponent
-        ends = f"lower={self.lower * step:g}, upper={self.upper * step:g}"
-        return f"real({ends}, granularity={step:g}, missing={self.missing * step:g})"
+        step = 1 if self.exponent == 0 else 2.0**self.exponent
+        parts = [f"{name}={_plain(end * step)}" for name, end in self._ends()]
+        if self.exponent:
+            parts.append(f"granularity={step:g}")
+        if not is_nullable(self):
+            parts.append(f"missing={_plain(self.missing * step)}")
+        parts += ["required=True"] * self.required
+        return f"{'real' if self.exponent else 'integer'}({', '.join(parts)})"
+
+    def _ends(self) -> tuple[tuple[str, int], tuple[str, int]]:
+        return ("lower", self.lower), ("upper", self.upper)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryColumn:
-    """One of the levels; the code is the position, ``len(levels)`` for everything else."""
+    """One of the levels; the code is the position, then come the groups of unknown values."""
 
     categories: tuple[str | int, ...]
     include_other: bool
     missing: int
     lower: int = 0
+    missing_group: bool = False
+    """Whether missing values are a group of their own, the last one."""
+    required: bool = False
 
     def __repr__(self) -> str:
         shown = [
             *map(repr, self.categories[:_SHOWN]),
             *(["..."] if len(self.categories) > _SHOWN else []),
         ]
-        return f"category([{', '.join(shown)}], include_other={self.include_other})"
+        text = f"category([{', '.join(shown)}], include_other={self.include_other}"
+        usual = len(self.categories) if self.include_other else self.upper + 1
+        if self.missing != usual:
+            inside = self.missing <= self.upper
+            text += f", missing={self.labels[self.missing] if inside else EXCLUDE!r}"
+        return f"{text}, required=True)" if self.required else f"{text})"
 
     @property
     def upper(self) -> int:
-        """The largest code."""
-        return len(self.categories) - (not self.include_other)
+        """The largest code of a group."""
+        return len(self.categories) + self.include_other + self.missing_group - 1
 
     @property
     def unknown(self) -> int:
         """The code of a value that is no level."""
-        return len(self.categories) if self.include_other else self.missing
+        if self.include_other:
+            return len(self.categories)
+        return self.missing if self.missing < len(self.categories) else self.upper + 1
 
     @property
     def labels(self) -> tuple[Label, ...]:
         """The levels in the order of their codes."""
-        return (*self.categories, OTHER) if self.include_other else self.categories
+        other = (OTHER,) if self.include_other else ()
+        return (*self.categories, *other, *((MISSING,) if self.missing_group else ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +111,7 @@ class DateColumn:
     upper: int
     missing: int
     step: Step
+    required: bool = False
 
     def __repr__(self) -> str:
         start, each = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.timedelta(**{f"{self.step}s": 1})
@@ -102,9 +128,11 @@ class BooleanColumn:
     missing: int
     lower: int = 0
     upper: int = 1
+    required: bool = False
 
     def __repr__(self) -> str:
-        return f"boolean(missing={bool(self.missing)})"
+        parts = [] if is_nullable(self) else [f"missing={bool(self.missing)}"]
+        return f"boolean({', '.join([*parts, *['required=True'] * self.required])})"
 
 
 Plain: TypeAlias = NumericColumn | CategoryColumn | DateColumn | BooleanColumn
@@ -139,6 +167,11 @@ class LookupColumn:
         """The code of what is not found."""
         return self.inner.missing
 
+    @property
+    def required(self) -> bool:
+        """Whether a row without a known value is left out of everything."""
+        return self.inner.required
+
 
 @dataclass(frozen=True, slots=True)
 class TextColumn:
@@ -166,27 +199,102 @@ def kind_of(column: ColumnSpec) -> str:
     return _KINDS[type(column)]
 
 
+def is_nullable(column: Column) -> bool:
+    """Whether a value may be unknown: then its code lies beyond the bounds."""
+    plain = column.inner if isinstance(column, LookupColumn) else column
+    unknown = plain.unknown if isinstance(plain, CategoryColumn) else plain.missing
+    low, high = plain.lower, plain.upper
+    return not (low <= plain.missing <= high and low <= unknown <= high)
+
+
 def nearest(value: Fraction, exponent: int) -> int:
     """``floor(value / 2**exponent + 1/2)``, exactly."""
     return (value / Fraction(2) ** exponent + Fraction(1, 2)).__floor__()
 
 
-def integer(*, lower: int, upper: int, missing: int | None = None) -> NumericColumn:
-    """Whole numbers, clipped to ``lower .. upper``; what is missing becomes ``missing`` (lower)."""
+def integer(
+    lower: int,
+    upper: int,
+    *,
+    missing: int | Literal["exclude"] | None = None,
+    required: bool = False,
+) -> NumericColumn:
+    """Declare a column of integers.
+
+    Values are clipped to the bounds. A missing value, or a text that is not a number, is unknown:
+    it is in no sum, no mean and no group.
+
+    Args:
+        lower: Smallest value.
+        upper: Largest value.
+        missing: Value that replaces unknown values. If None or "exclude", nothing replaces them.
+        required: Whether rows with an unknown value are left out of every query. All queries then
+            use the same rows and share their number, which lowers the noise.
+
+    Returns:
+        A column declaration for `table`.
+
+    Raises:
+        InvalidArgument: A bound is not a 64-bit integer, `lower` exceeds `upper`, or `missing` is
+            outside the bounds.
+
+    Examples:
+        >>> import discreet
+        >>> discreet.integer(0, 120)
+        integer(lower=0, upper=120)
+
+    See Also:
+        [Missing data](../how-to/missing-data.md), [Data sources](../how-to/sources.md).
+    """
     low = check.count("lower", lower, minimum=-INT64 - 1)
     high = check.count("upper", upper, minimum=low)
     if high > INT64:
         raise InvalidArgument(f"upper must be below 2**63, got {high}.")
-    return NumericColumn(lower=low, upper=high, missing=_within("missing", missing, low, high))
+    return NumericColumn(
+        lower=low,
+        upper=high,
+        missing=_within("missing", None if _is_excluded(missing) else missing, low, high),
+        required=check.flag("required", required),
+    )
 
 
 def real(
-    *, lower: Numeric, upper: Numeric, granularity: Numeric, missing: Numeric | None = None
+    lower: Numeric,
+    upper: Numeric,
+    *,
+    granularity: Numeric,
+    missing: Numeric | Literal["exclude"] | None = None,
+    required: bool = False,
 ) -> NumericColumn:
-    """Real numbers, clipped, then rounded to a multiple of ``granularity``, a power of two.
+    """Declare a column of real numbers.
 
-    A value is read as the nearest double; from there on the arithmetic is exact. Rounding is
-    monotone, so clipping codes to the rounded bounds is the same as clipping values to the bounds.
+    Each value is read as the nearest double, clipped to the bounds, and rounded to a multiple of
+    `granularity`. All further arithmetic is exact. A missing value, NaN, or a text that is not a
+    number is unknown: it is in no sum, no mean and no group.
+
+    Args:
+        lower: Smallest value, in the unit of the column.
+        upper: Largest value.
+        granularity: Spacing of the rounded values, a power of two such as `0.25` or `1/1024`. A
+            finer granularity does not change the noise.
+        missing: Value that replaces unknown values. If None or "exclude", nothing replaces them.
+        required: Whether rows with an unknown value are left out of every query. All queries then
+            use the same rows and share their number, which lowers the noise.
+
+    Returns:
+        A column declaration for `table`.
+
+    Raises:
+        InvalidArgument: `granularity` is not a power of two or too fine for the bounds, `lower`
+            exceeds `upper`, or `missing` is outside the bounds.
+
+    Examples:
+        >>> import discreet
+        >>> discreet.real(0, 10_000, granularity=0.25)
+        real(lower=0, upper=10000, granularity=0.25)
+
+    See Also:
+        [Missing data](../how-to/missing-data.md).
     """
     step = check.positive("granularity", granularity)
     if isinstance(granularity, float):
@@ -206,19 +314,50 @@ def real(
         raise InvalidArgument(
             "granularity is too fine for the bounds: at most 2**53 steps from zero."
         )
-    code = None if missing is None else nearest(check.finite("missing", missing), exponent)
+    excluded = _is_excluded(missing)
+    code = None if excluded else nearest(check.finite("missing", missing), exponent)
     return NumericColumn(
-        lower=low, upper=high, missing=_within("missing", code, low, high), exponent=exponent
+        lower=low,
+        upper=high,
+        missing=_within("missing", code, low, high),
+        exponent=exponent,
+        required=check.flag("required", required),
     )
 
 
 def category(
-    categories: Iterable[str | int], *, include_other: bool = True, missing: Label | None = None
+    categories: Iterable[str | int],
+    *,
+    include_other: bool = True,
+    missing: Label | None = None,
+    required: bool = False,
 ) -> CategoryColumn:
-    """One of the declared levels, all texts or all whole numbers.
+    """Declare a column of categories.
 
-    With ``include_other=True`` an unknown value is a level of its own and what is missing joins it;
-    otherwise both become ``missing`` (the first level unless declared).
+    Args:
+        categories: Public list of all values, either texts or integers.
+        include_other: Whether values that are not in the list form a category of their own,
+            `"(other)"`. If False, they are unknown and in no group, or they are replaced by
+            `missing` if that is a category.
+        missing: What becomes of missing values: `"(other)"`, `"(missing)"` for a category of their
+            own, `"exclude"` to leave them out of every group, or a category that replaces them. By
+            default `"(other)"`, or `"exclude"` if `include_other` is False.
+        required: Whether rows with an unknown value are left out of every query.
+
+    Returns:
+        A column declaration for `table`.
+
+    Raises:
+        InvalidArgument: The categories are empty, repeated or of mixed types, or `missing` is not
+            one of them.
+
+    Examples:
+        >>> import discreet
+        >>> discreet.category(["f", "m"], include_other=False)
+        category(['f', 'm'], include_other=False)
+
+    See Also:
+        [Missing data](../how-to/missing-data.md). `text`: a column whose values are not public.
     """
     if isinstance(categories, set | frozenset):
         raise InvalidArgument(
@@ -239,41 +378,130 @@ def category(
         raise InvalidArgument(
             f"categories must not contain {OTHER!r}: it names the remaining values."
         )
+    excluded = _is_excluded(missing)
+    if excluded and missing is not None and EXCLUDE in names:
+        raise InvalidArgument(
+            f"missing={EXCLUDE!r} is not clear, because it is a category as well: rename it."
+        )
     labels: tuple[Label, ...] = (*names, OTHER) if include_other else names
-    if missing is None:
-        code = len(names) if include_other else 0
+    own_group = isinstance(missing, str) and missing == MISSING and MISSING not in names
+    if missing is None:  # "(other)", or the code beyond all categories
+        code = len(names)
+    elif excluded or own_group:
+        code = len(labels)
     elif isinstance(missing, str | int) and not isinstance(missing, bool) and missing in labels:
         code = labels.index(missing)
     else:
-        raise InvalidArgument("missing must be one of the levels.")
-    return CategoryColumn(categories=names, include_other=include_other, missing=code)
+        raise InvalidArgument(
+            f"missing must be a category, {OTHER!r}, {MISSING!r} or {EXCLUDE!r}; {OTHER!r} needs "
+            "include_other=True."
+        )
+    return CategoryColumn(
+        categories=names,
+        include_other=include_other,
+        missing=code,
+        missing_group=own_group,
+        required=check.flag("required", required),
+    )
 
 
 def date(
-    *,
     lower: dt.date,
     upper: dt.date,
+    *,
     step: Step = "day",
-    missing: dt.date | None = None,
+    missing: dt.date | Literal["exclude"] | None = None,
+    required: bool = False,
 ) -> DateColumn:
-    """Dates and times (UTC) cut to whole days or hours; out of range is missing (lower)."""
+    """Declare a column of dates or times.
+
+    Times are read in UTC and cut to whole days or hours. A missing date, or one outside the bounds,
+    is unknown: it is in no group.
+
+    Args:
+        lower: First date, or time.
+        upper: Last date, or time.
+        step: `"day"` or `"hour"`.
+        missing: Date that replaces unknown dates. If None or "exclude", nothing replaces them.
+        required: Whether rows with an unknown date are left out of every query.
+
+    Returns:
+        A column declaration for `table`.
+
+    Raises:
+        InvalidArgument: A bound is not a date, `lower` is after `upper`, or `missing` is outside
+            the bounds.
+
+    Examples:
+        >>> import datetime
+        >>> import discreet
+        >>> discreet.date(datetime.date(2024, 1, 1), datetime.date(2024, 12, 31))
+        date(2024-01-01 to 2024-12-31, by day)
+    """
     check.one_of("step", step, ("day", "hour"))
     low, high = date_code("lower", lower, step=step), date_code("upper", upper, step=step)
     if low > high:
         raise InvalidArgument(f"lower must not be after upper, got {lower} and {upper}.")
-    code = None if missing is None else date_code("missing", missing, step=step)
-    return DateColumn(lower=low, upper=high, step=step, missing=_within("missing", code, low, high))
+    excluded = _is_excluded(missing)
+    code = None if excluded else date_code("missing", missing, step=step)
+    return DateColumn(
+        lower=low,
+        upper=high,
+        step=step,
+        missing=_within("missing", code, low, high),
+        required=check.flag("required", required),
+    )
 
 
-def boolean(*, missing: bool = False) -> BooleanColumn:
-    """True or false; what is missing becomes ``missing``."""
-    if not isinstance(missing, bool):
+def boolean(
+    *, missing: bool | Literal["exclude"] | None = None, required: bool = False
+) -> BooleanColumn:
+    """Declare a column of truth values.
+
+    A missing value, or one that is neither true nor false, is unknown: it is in no sum, no mean and
+    no group.
+
+    Args:
+        missing: Value that replaces unknown values. If None or "exclude", nothing replaces them.
+        required: Whether rows with an unknown value are left out of every query.
+
+    Returns:
+        A column declaration for `table`.
+
+    Raises:
+        InvalidArgument: `missing` is not a boolean.
+
+    Examples:
+        >>> import discreet
+        >>> discreet.boolean(missing=True)
+        boolean(missing=True)
+    """
+    if isinstance(missing, bool):
+        code = int(missing)
+    elif _is_excluded(missing):
+        code = _beyond(0, 1)
+    else:
         raise InvalidArgument(f"missing must be a boolean, got {type(missing).__name__}.")
-    return BooleanColumn(missing=int(missing))
+    return BooleanColumn(missing=code, required=check.flag("required", required))
 
 
 def text() -> TextColumn:
-    """Text with unknown values: ask for its groups with ``keys``, or find them with `discover`."""
+    """Declare a column of text whose values are not known in advance.
+
+    To group by such a column, list public keys with `keys`, or find frequent values with
+    `Table.discover_keys`.
+
+    Returns:
+        A column declaration for `table`.
+
+    Examples:
+        >>> import discreet
+        >>> discreet.text()
+        text()
+
+    See Also:
+        [Group keys](../how-to/keys.md).
+    """
     return TextColumn()
 
 
@@ -311,9 +539,28 @@ def date_label(code: int, *, step: Step) -> Label:
     return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=code)
 
 
+def _is_excluded(missing: object) -> bool:
+    return missing is None or (isinstance(missing, str) and missing == EXCLUDE)
+
+
+def _plain(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
+
+
+def _beyond(lower: int, upper: int) -> int:
+    """A code of 64 bits that no known value has."""
+    if upper < INT64:
+        return upper + 1
+    if lower > -INT64:
+        return lower - 1
+    raise InvalidArgument(
+        "bounds must leave room for missing values: declare missing= or narrower."
+    )
+
+
 def _within(name: str, code: object, lower: int, upper: int) -> int:
     if code is None:
-        return lower
+        return _beyond(lower, upper)
     if isinstance(code, bool) or not isinstance(code, int) or not lower <= code <= upper:
         raise InvalidArgument(f"{name} must lie between lower and upper.")
     return code

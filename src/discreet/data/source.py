@@ -1,7 +1,9 @@
 """Where the rows are: files, a DuckDB relation, a frame, a stream of Arrow batches, a cluster.
 
-Opening a source reads names and types, never a row. What a source holds appears in no message and
-no repr, not even its column names: the first line of a CSV without a header is somebody's data.
+Opening a source reads names and types. Of a CSV it also reads each line once, by itself, and of
+Parquet each text, so that whatever can go wrong goes wrong then, and not when something is asked:
+see `csv_records`. What a source holds appears in no message and no repr, not even the column names
+of a CSV: the first line of one without a header is somebody's data.
 """
 
 from __future__ import annotations
@@ -11,15 +13,28 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
 import duckdb
 import narwhals.stable.v2 as nw
 
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
+from discreet.data._chosen_types import from_pandas, written_by_pandas
+from discreet.data.csv_records import (
+    CsvHeader,
+    Dialect,
+    PrivateFolder,
+    Records,
+    check_quoted,
+    is_plain,
+    read_header,
+    write_clean,
+)
 from discreet.data.program import Key, Program, fields
 from discreet.data.schema import (
     BooleanColumn,
@@ -28,7 +43,9 @@ from discreet.data.schema import (
     ColumnSpec,
     DateColumn,
     LookupColumn,
+    NumericColumn,
     TextColumn,
+    field_of,
     kind_of,
 )
 
@@ -59,15 +76,46 @@ _SUFFIXES: Mapping[str, Format] = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
-_LONGEST_HEADER = 2**20
 POSTGRES = ("postgresql://", "postgres://")
 _INTEGERS = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"]
+_EXACT = 2**53
+"""Whole numbers up to here are doubles."""
 _TEXTS: frozenset[Type] = frozenset({"text", "object"})
 _NUMBERS: frozenset[Type] = _TEXTS | {"integer", "exact", "float", "boolean"}
 
 
 class EngineFailure(PrivacyError):
     """An engine could not read the source or finish; its own message is withheld."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStamp:
+    """What tells that a file was written to or replaced."""
+
+    size: int
+    modified: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCopies:
+    """What is read in place of the files: copies that were made when they were opened."""
+
+    paths: tuple[str, ...]
+    format: Format
+    folder: PrivateFolder = field(repr=False)
+
+
+class _Unpickled:
+    """A source that is no file: a pickle would hold the rows, or needs what is open here."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise Unsupported(
+            "Only a table over files can be pickled: a pickle of this one would hold its rows, or "
+            "needs a connection that is open here. Open the table where it is needed."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +126,20 @@ class FileSource:
     format: Format
     columns: Mapping[str, Type] = field(repr=False)
     delimiter: str = ","
+    records: Records = "lines"
+    stamps: tuple[FileStamp, ...] = field(default=(), repr=False)
+    """What each file was when it was opened."""
+    copies: FileCopies | None = field(default=None, repr=False)
+    through_arrow: bool = field(default=False, repr=False)
+    """Parquet in which DuckDB would fail on a value: read by Arrow, which hands it over."""
+
+    def __reduce__(self) -> tuple[Callable[..., FileSource], tuple[object, ...]]:
+        """A pickle names the files; they are checked again where it is read."""
+        return _reopened, (self.paths, self.format, self.delimiter, self.records, self.stamps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DuckDBSource:
+class DuckDBSource(_Unpickled):
     """A DuckDB relation, run on its own connection."""
 
     relation: duckdb.DuckDBPyRelation = field(repr=False)
@@ -89,7 +147,7 @@ class DuckDBSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrameSource:
+class FrameSource(_Unpickled):
     """A frame in memory, or a lazy one that is collected column by column."""
 
     frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = field(repr=False)
@@ -97,7 +155,7 @@ class FrameSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrowStreamSource:
+class ArrowStreamSource(_Unpickled):
     """Arrow batches of the named columns, read once by DuckDB as they arrive."""
 
     batches: Callable[[Sequence[str]], AbstractContextManager[Any]] = field(repr=False)
@@ -105,11 +163,14 @@ class ArrowStreamSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkSource:
+class SparkSource(_Unpickled):
     """A Spark frame, run on its own session's cluster."""
 
     frame: Any = field(repr=False)
     columns: Mapping[str, Type] = field(repr=False)
+    paths: tuple[str, ...] = field(default=(), repr=False)
+    """The files that it reads, if it was opened by their path, and what each was then."""
+    stamps: tuple[FileStamp, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +211,7 @@ def open_source(
     *,
     format: Format | None = None,  # noqa: A002
     delimiter: str = ",",
+    records: Records = "lines",
     engine: EngineName | None = None,
     spark: str | None = None,
 ) -> Source:
@@ -158,6 +220,8 @@ def open_source(
     Files are read by DuckDB, or with ``engine="spark"`` by the active Spark session; without one, a
     session is started on the master that ``spark`` or Spark's own configuration names.
     """
+    if records not in ("lines", "quoted"):
+        raise InvalidArgument(f"records must be 'lines' or 'quoted', got {records!r}.")
     if engine not in (None, "spark"):
         raise InvalidArgument(f"engine must be 'spark' or left out, got {engine!r}.")
     if spark is not None and engine is None:
@@ -172,9 +236,11 @@ def open_source(
             "stands elsewhere into a file."
         )
     if isinstance(thing, str | Path):
-        files = _files(Path(thing), format=format, delimiter=delimiter)
+        files = _files(Path(thing), format=format, delimiter=delimiter, records=records)
         if engine is None:
-            return files
+            return run_sealed("reading the lines", lambda: _readable(files))
+        check_records(files)
+        run_sealed("reading the moments", lambda: _check_moments(files))
         spark_source = _optional("discreet.data._spark.source")
         return spark_source.read_files(files, master=spark)  # type: ignore[no-any-return]
     if isinstance(thing, duckdb.DuckDBPyRelation):
@@ -206,7 +272,7 @@ def _frame(thing: object) -> Source:
             f"a lazy frame of {kind.value} cannot be read: write it to Parquet, or compute it."
         )
     schema = run_sealed("reading the frame's schema", frame.collect_schema)
-    types = {name: _frame_type(dtype) for name, dtype in schema.items()}
+    types = run_sealed("reading the frame's schema", lambda: _frame_types(frame, schema))
     return FrameSource(frame=frame, columns=MappingProxyType(types))
 
 
@@ -222,10 +288,11 @@ def _ibis(table: Any) -> Source:
     @contextmanager
     def batches(names: Sequence[str]) -> Iterator[Any]:
         with table.select(*names).to_pyarrow_batches() as reader:
-            yield reader
+            plain = without_zones(reader.schema)
+            yield reader if plain == reader.schema else reader.cast(plain)
 
     schema = run_sealed("reading the schema", lambda: table.schema().to_pyarrow())
-    return ArrowStreamSource(batches=batches, columns=arrow_columns(schema))
+    return ArrowStreamSource(batches=batches, columns=arrow_columns(without_zones(schema)))
 
 
 def arrow_columns(schema: Any) -> Mapping[str, Type]:
@@ -257,13 +324,19 @@ def public_keys(table: object, *, columns: Sequence[str]) -> tuple[Key, ...]:
 
 
 def check_source(program: Program, source: Source) -> None:
-    """Refuse a program whose columns the source does not have, or not with a fitting type."""
-    wanted = [name for name, _ in fields(program)]
-    missing = [n for n in (*wanted, program.unit) if n is not None and n not in source.columns]
+    """Refuse a program whose columns the source does not have, or not with a fitting type.
+
+    Also files that are no longer those that were opened.
+    """
+    check_unchanged(source)
+    wanted = fields(program)
+    names = [name for name, _ in wanted]
+    missing = [n for n in (*names, program.unit) if n is not None and n not in source.columns]
     if missing:
         raise InvalidArgument(f"columns {missing} are not in the source: check names and header.")
-    for name, column in fields(program):
+    for name, column in wanted:
         check_type(name, column, source.columns[name])
+        _check_exact(name, column, source)
     if program.unit is not None and source.columns[program.unit] not in _TEXTS | {
         "integer",
         "float",
@@ -273,19 +346,86 @@ def check_source(program: Program, source: Source) -> None:
         check_unit_type(program.unit, source)
 
 
+def check_names(schema: Mapping[str, ColumnSpec], unit: str | None, source: Source) -> None:
+    """Refuse declared columns that the source does not have, when it is opened."""
+    wanted = [field_of(name, column) for name, column in schema.items()]
+    missing = [n for n in (*wanted, unit) if n is not None and n not in source.columns]
+    if missing:
+        close = [f"{name!r} may be {found!r}" for name in missing for found in _near(name, source)]
+        hint = f"; {', '.join(close)}" if close else ""
+        raise InvalidArgument(
+            f"columns {missing} are not in the source: check names and header{hint}."
+        )
+
+
+def _near(name: str, source: Source) -> list[str]:
+    """A column of nearly this name. Of a CSV only the same letters in another form.
+
+    The first line of a CSV without a header is somebody's data, which no message may quote.
+    """
+    plain = {found.strip().casefold(): found for found in source.columns}
+    same = plain.get(name.strip().casefold())
+    if same is not None:
+        return [same]
+    if isinstance(source, FileSource) and source.format == "csv":
+        return []
+    return get_close_matches(name, list(source.columns), n=1, cutoff=0.8)
+
+
 def check_unit_type(unit: str, source: Source) -> None:
     """Refuse units that pandas holds as doubles: one missing id makes doubles of all integers."""
     if isinstance(source, JoinedSource):
         check_unit_type(source.unit, source.other)
         check_unit_type(unit, source.source)
         return
-    chosen = isinstance(source, FrameSource) and source.frame.implementation.is_pandas_like()
-    if chosen and source.columns.get(unit) == "float":
+    if source.columns.get(unit) == "float" and _is_of_pandas(source):
         raise InvalidArgument(
             f"unit {unit!r} is a column of doubles in pandas, as a single missing id makes it, and "
             "doubles cannot tell large ids apart: use astype('Int64') where the ids are read, or "
             "text."
         )
+
+
+def _check_exact(name: str, column: ColumnSpec, source: Source) -> None:
+    """Refuse doubles of pandas under a declaration that tells whole numbers beyond 2**53 apart.
+
+    One missing value makes doubles of everybody's integers, and all of those are then rounded.
+    """
+    while isinstance(source, JoinedSource):
+        source = source.source  # columns of the other one were checked when they were attached
+    if source.columns.get(name) == "float" and _reaches(column) > _EXACT and _is_of_pandas(source):
+        raise InvalidArgument(
+            f"column {name!r} is a column of doubles in pandas, as a single missing value makes "
+            "it, and doubles cannot tell the whole numbers apart that are declared, beyond 2**53: "
+            "use astype('Int64') where the rows are read."
+        )
+
+
+def _reaches(column: ColumnSpec) -> Fraction:
+    """How far from zero whole numbers of the source matter; zero for what is no number there."""
+    match column:
+        case NumericColumn(lower=lower, upper=upper, exponent=exponent):
+            return max(abs(lower), abs(upper)) * Fraction(2) ** exponent
+        case CategoryColumn(categories=named):
+            # The number after 2**53 would be rounded to it.
+            return Fraction(max((abs(one) + 1 for one in named if isinstance(one, int)), default=0))
+        case LookupColumn(keys=keys):
+            return Fraction(max((abs(one) + 1 for one in keys if isinstance(one, int)), default=0))
+    return Fraction(0)
+
+
+def _is_of_pandas(source: Source) -> bool:
+    match source:
+        case FrameSource():
+            kind = source.frame.implementation
+            return kind.is_pandas_like() or (
+                kind.is_pyarrow() and from_pandas(source.frame.to_native())
+            )
+        case FileSource(paths=paths, format=name):
+            return run_sealed("reading the header", lambda: written_by_pandas(paths, name))
+        case SparkSource(paths=paths) if paths:
+            return run_sealed("reading the header", lambda: written_by_pandas(paths, "parquet"))
+    return False
 
 
 def check_type(name: str, column: ColumnSpec, kind: Type) -> None:
@@ -312,7 +452,13 @@ def _allowed(column: ColumnSpec) -> frozenset[Type]:
             return _NUMBERS
 
 
-def _files(path: Path, *, format: Format | None, delimiter: str) -> FileSource:  # noqa: A002
+def _files(
+    path: Path,
+    *,
+    format: Format | None,  # noqa: A002
+    delimiter: str,
+    records: Records,
+) -> FileSource:
     if not path.exists():
         raise InvalidArgument(f"source {str(path)!r} does not exist.")
     if path.is_dir():
@@ -329,19 +475,237 @@ def _files(path: Path, *, format: Format | None, delimiter: str) -> FileSource: 
         raise InvalidArgument("paths must not contain *, ? or [: engines read them as patterns.")
     if not isinstance(delimiter, str):
         raise InvalidArgument(f"delimiter must be one character, got {type(delimiter).__name__}.")
-    if len(delimiter) != 1 or delimiter in '"\r\n':
+    if len(delimiter) != 1 or delimiter in '"\r\n\0':
         raise InvalidArgument("delimiter must be one character, no quote and no line break.")
+    if records == "quoted" and not delimiter.isascii():
+        raise InvalidArgument("delimiter must be an ASCII character where records='quoted'.")
+    return _described(found, kind, delimiter=delimiter, records=records)
+
+
+def _reopened(
+    paths: tuple[str, ...],
+    kind: Format,
+    delimiter: str,
+    records: Records,
+    stamps: tuple[FileStamp, ...],
+) -> FileSource:
+    """The files that a pickle names, if they are still those."""
+
+    def read() -> FileSource:
+        found = _described(list(map(Path, paths)), kind, delimiter=delimiter, records=records)
+        if found.stamps != stamps:
+            raise InvalidArgument("source: the file changed since it was opened; open it again.")
+        return _readable(found)
+
+    if not all(Path(path).exists() for path in paths):
+        raise InvalidArgument("source: the files that this pickle names are not here.")
+    return run_sealed("reading the lines", read)
+
+
+def _described(
+    found: Sequence[Path], kind: Format, *, delimiter: str, records: Records
+) -> FileSource:
+    """Files with their columns, of which the header alone is read."""
+    stamps = tuple(_stamp(p) for p in found)
     headers = [_header(p, kind, delimiter) for p in found]
-    if any(list(header.items()) != list(headers[0].items()) for header in headers):
+    # Exactly: a value of a wider type would not fit into that of the first file, and fail.
+    if any(header.exact != headers[0].exact for header in headers):
         raise InvalidArgument(
-            f"the files in {str(path)!r} must all have the same columns in the same order."
+            f"the files in {str(found[0].parent)!r} must all have the same columns in the same "
+            "order, of exactly the same types: write them with one schema."
         )
-    paths = tuple(str(p) for p in found)
-    columns = MappingProxyType(headers[0])
-    return FileSource(paths=paths, format=kind, columns=columns, delimiter=delimiter)
+    # Absolute: neither os.chdir nor another process may lead to other files.
+    paths = tuple(str(p.absolute()) for p in found)
+    columns = MappingProxyType(headers[0].columns)
+    return FileSource(
+        paths=paths,
+        format=kind,
+        columns=columns,
+        delimiter=delimiter,
+        records=records,
+        stamps=stamps,
+    )
 
 
-def _header(path: Path, kind: Format, delimiter: str) -> dict[str, Type]:
+def _stamp(path: Path) -> FileStamp:
+    found = path.stat()
+    return FileStamp(size=found.st_size, modified=found.st_mtime_ns, inode=found.st_ino)
+
+
+def is_changed(source: Source) -> bool:
+    """Whether a file was written to, replaced or removed since it was opened."""
+    match source:
+        case FileSource(paths=paths, stamps=stamps) | SparkSource(paths=paths, stamps=stamps):
+            try:
+                return tuple(_stamp(Path(path)) for path in paths) != stamps
+            except OSError:
+                return True
+        case JoinedSource(source=one, other=other):
+            return is_changed(one) or is_changed(other)
+        case _:
+            return False
+
+
+def check_unchanged(source: Source) -> None:
+    """Refuse files that changed: what was checked when they were opened may no longer hold."""
+    if is_changed(source):
+        raise InvalidArgument("source: the file changed since it was opened; open it again.")
+
+
+def check_records(files: FileSource) -> tuple[int, bool]:
+    """Refuse CSV files with ``records="quoted"`` that are not of RFC 4180.
+
+    Returns how many records there are, and whether a field of them holds a line break.
+    """
+    if files.format != "csv" or files.records != "quoted":
+        return 0, False
+    dialect = Dialect(delimiter=files.delimiter, fields=len(files.columns))
+    found = [check_quoted(Path(p), dialect, read_header(Path(p))) for p in files.paths]
+    return sum(one.records for one in found), any(one.has_breaks for one in found)
+
+
+def _readable(files: FileSource) -> FileSource:
+    """Files that no record can make unreadable: as they are, or copies in their place."""
+    if files.format == "parquet" and not _fits_duckdb(files):
+        return _handed_over(files)
+    if files.format != "csv":
+        return files
+    if files.records == "quoted":
+        records, has_breaks = check_records(files)
+        return _as_parquet(files, records) if has_breaks else files
+    dialect = Dialect(delimiter=files.delimiter, fields=len(files.columns))
+    folder: PrivateFolder | None = None
+    paths = []
+    for place, path in enumerate(map(Path, files.paths)):
+        header = read_header(path)
+        if is_plain(path, dialect, header):
+            paths.append(str(path))
+            continue
+        folder = folder or PrivateFolder()
+        target = folder.path / f"{place}.csv"
+        write_clean(path, target, dialect, header)
+        paths.append(str(target))
+    if folder is None:
+        return files
+    return replace(files, copies=FileCopies(paths=tuple(paths), format="csv", folder=folder))
+
+
+def _fits_duckdb(files: FileSource) -> bool:
+    """Whether all texts are UTF-8, and all moments within what microseconds hold."""
+    texts = [name for name, kind in files.columns.items() if kind == "text"]
+    return _is_readable(
+        files,
+        [
+            *(f"octet_length(encode(CAST({quoted_name(name)} AS VARCHAR)))" for name in texts),
+            *_milliseconds(files),
+        ],
+    )
+
+
+def _milliseconds(files: FileSource) -> list[str]:
+    """Moments that are stored in milliseconds, in microseconds; some may not fit."""
+    if not any(kind.startswith("time") for kind in files.columns.values()):
+        return []  # a connection takes longer than the header of a file
+    listed = ", ".join(map(quoted_text, files.paths))
+    with private_connection() as connection:
+        query = f"FROM parquet_schema([{listed}]) WHERE converted_type = 'TIMESTAMP_MILLIS'"
+        found = connection.sql(f"SELECT DISTINCT name {query}").fetchall()
+    return [f"epoch_us({quoted_name(name)})" for (name,) in found if name in files.columns]
+
+
+def _is_readable(files: FileSource, values: Sequence[str]) -> bool:
+    """Whether DuckDB can compute these whole numbers for all rows."""
+    if not values:
+        return True
+    # No statistics of a file can answer this.
+    query = f"SELECT {', '.join(f'bit_xor({value})' for value in values)}"
+    with private_connection() as connection, suppress(duckdb.Error):
+        connection.sql(f"{query} {parquet_query(files.paths)}").fetchall()
+        return True
+    return False
+
+
+def _check_moments(files: FileSource) -> None:
+    """Refuse Parquet in which Spark would fail on a moment, whatever is asked."""
+    if files.format == "parquet" and not _is_readable(files, _milliseconds(files)):
+        raise InvalidArgument(
+            "source holds moments in milliseconds that microseconds do not hold: leave engine out, "
+            "or convert them."
+        )
+
+
+def _handed_over(files: FileSource) -> FileSource:
+    """The same files through Arrow, which looks at no value: what does not fit is missing."""
+    dataset = arrow_dataset(files.paths, format="parquet")
+    columns = arrow_columns(dataset.schema)
+    with private_connection() as connection:  # what is damaged fails here
+        connection.from_arrow(dataset).aggregate("bit_xor(hash(COLUMNS(*)))").fetchall()
+    return replace(files, columns=columns, through_arrow=True)
+
+
+def _as_parquet(files: FileSource, records: int) -> FileSource:
+    """Fields with line breaks: DuckDB must read them from the first byte on, so only once."""
+    folder = PrivateFolder()
+    target = str(folder.path / "records.parquet")
+    with private_connection() as connection:
+        connection.execute(f"SET temp_directory = {quoted_text(str(folder.path))}")
+        rows = connection.sql(csv_query(files, parallel=False))
+        rows.write_parquet(target)
+        found = connection.read_parquet(target).count("*").fetchall()[0][0]
+    if found != records:
+        raise EngineFailure("DuckDB reads other records than there are: convert to Parquet.")
+    return replace(files, copies=FileCopies(paths=(target,), format="parquet", folder=folder))
+
+
+def csv_query(files: FileSource, *, parallel: bool = True) -> str:
+    """How DuckDB reads CSV files; nothing is detected: no row decides on types or the dialect."""
+    read = files.copies or files
+    paths = ", ".join(map(quoted_text, read.paths))
+    columns = ", ".join(f"{quoted_text(column)}: 'VARCHAR'" for column in files.columns)
+    return (
+        f"FROM read_csv([{paths}], auto_detect = false, header = true, "
+        f"delim = {quoted_text(files.delimiter)}, quote = '\"', escape = '\"', nullstr = '', "
+        f"hive_partitioning = false, parallel = {str(parallel).lower()}, columns = {{{columns}}})"
+    )
+
+
+def parquet_query(paths: Sequence[str]) -> str:
+    """How DuckDB reads Parquet files: the names of folders are no columns."""
+    listed = ", ".join(map(quoted_text, paths))
+    return f"FROM read_parquet([{listed}], hive_partitioning = false)"
+
+
+def quoted_text(value: str) -> str:
+    """A text in SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def quoted_name(identifier: str) -> str:
+    """An identifier in SQL."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def decoded(
+    relation: duckdb.DuckDBPyRelation, columns: Mapping[str, Type]
+) -> duckdb.DuckDBPyRelation:
+    """The same rows; a text that is not UTF-8 is missing. Arrow hands such texts over unseen."""
+    texts = [quoted_name(name) for name in relation.columns if columns.get(name) == "text"]
+    if not texts:
+        return relation
+    replaced = (f"TRY(decode(encode(CAST({one} AS VARCHAR)))) AS {one}" for one in texts)
+    return relation.project(f"* REPLACE ({', '.join(replaced)})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What the header or the footer of one file says of its columns."""
+
+    columns: dict[str, Type]
+    exact: tuple[tuple[str, str], ...]
+    """Names and types in the file's own words."""
+
+
+def _header(path: Path, kind: Format, delimiter: str) -> _Header:
     """Names and types, from the header or the footer of one file."""
     match kind:
         case "csv":
@@ -352,24 +716,32 @@ def _header(path: Path, kind: Format, delimiter: str) -> dict[str, Type]:
             return run_sealed("reading the header", lambda: _arrow_header(path))
 
 
-def _csv_header(path: Path, delimiter: str) -> dict[str, Type]:
-    # Bytes: a text file would decode a block of rows ahead of the first line.
-    with path.open("rb") as file:
-        first = file.readline(_LONGEST_HEADER)
-    line: str | None = None
-    with suppress(UnicodeDecodeError):  # whose context would quote the line
-        line = first.split(b"\r")[0].decode("utf-8-sig")
-    if line is None:
-        raise InvalidArgument("the first line of a CSV must be UTF-8: save the file as UTF-8.")
-    names = next(csv.reader([line], delimiter=delimiter), [])
+def _csv_header(path: Path, delimiter: str) -> _Header:
+    header = read_header(path)
+    names = _names(header, delimiter)
     if not names or len({name.lower() for name in names}) != len(names) or "" in names:
         raise InvalidArgument("the first line of a CSV must hold different column names.")
-    return dict.fromkeys(names, "text")
+    return _Header(dict.fromkeys(names, "text"), tuple((name, "text") for name in names))
 
 
-def _parquet_header(path: Path) -> dict[str, Type]:
+def _names(header: CsvHeader, delimiter: str) -> list[str]:
+    line: str | None = None
+    with suppress(UnicodeDecodeError):  # whose context would quote the line
+        line = header.line.decode("utf-8-sig")
+    if line is None or "\0" in line:
+        raise InvalidArgument("the first line of a CSV must be UTF-8: save the file as UTF-8.")
+    names = next(csv.reader([line], delimiter=delimiter), [])
+    pattern = Dialect(delimiter=delimiter, fields=len(names)).line_pattern if names else ""
+    if not re.fullmatch(pattern, line):
+        raise InvalidArgument("the first line of a CSV must hold names, with no stray quote.")
+    return names
+
+
+def _parquet_header(path: Path) -> _Header:
     with private_connection() as connection:
-        return dict(_relation_columns(connection.read_parquet(str(path), hive_partitioning=False)))
+        found = connection.read_parquet(str(path), hive_partitioning=False)
+        exact = zip(found.columns, map(str, found.types), strict=True)
+        return _Header(dict(_relation_columns(found)), tuple(exact))
 
 
 def private_connection() -> duckdb.DuckDBPyConnection:
@@ -377,19 +749,43 @@ def private_connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"autoinstall_known_extensions": "false"})
 
 
-def _arrow_header(path: Path) -> dict[str, Type]:
-    return dict(arrow_columns(arrow_dataset((str(path),)).schema))
+def _arrow_header(path: Path) -> _Header:
+    schema = arrow_dataset((str(path),), format="arrow").schema
+    exact = ((column.name, str(column.type)) for column in schema)
+    return _Header(dict(arrow_columns(schema)), tuple(exact))
 
 
-def arrow_dataset(paths: tuple[str, ...]) -> Any:
-    """A lazy Arrow dataset; DuckDB's own reader would be a download."""
+def arrow_dataset(paths: tuple[str, ...], *, format: Format) -> Any:  # noqa: A002
+    """A lazy dataset of Arrow, of Arrow files or of Parquet."""
     try:
         module = importlib.import_module("pyarrow.dataset")
     except ImportError:
         module = None
     if module is None:
-        raise Unsupported("Arrow files need pyarrow: pip install pyarrow, or convert to Parquet.")
-    return module.dataset(list(paths), format="ipc")
+        raise Unsupported(
+            "these files can be read only with pyarrow: pip install pyarrow, or convert them to "
+            "Parquet with texts in UTF-8 and moments in microseconds."
+        )
+    kind = "parquet" if format == "parquet" else "ipc"
+    found = module.dataset(list(paths), format=kind)
+    plain = without_zones(found.schema)
+    return (
+        found if plain == found.schema else module.dataset(list(paths), format=kind, schema=plain)
+    )
+
+
+def without_zones(schema: Any) -> Any:
+    """An Arrow schema in which moments of a coarse unit have no zone: they stay the same moments.
+
+    DuckDB turns moments with a zone into microseconds as it reads them, and fails where that does
+    not fit; those without a zone it hands over as they are.
+    """
+    arrow = importlib.import_module("pyarrow")
+    for place, column in enumerate(schema):
+        unit = getattr(column.type, "unit", None)
+        if getattr(column.type, "tz", None) is not None and unit in ("s", "ms"):
+            schema = schema.set(place, column.with_type(arrow.timestamp(unit)))
+    return schema
 
 
 def _relation_columns(relation: duckdb.DuckDBPyRelation) -> Mapping[str, Type]:
@@ -419,6 +815,43 @@ def _duckdb_type(name: str) -> Type:
         "TIMESTAMP_NS": "time_ns",
     }
     return single.get(name, "other")
+
+
+def _frame_types(frame: Any, schema: Mapping[str, Any]) -> dict[str, Type]:
+    kinds = {name: _frame_type(dtype) for name, dtype in schema.items()}
+    native = frame.to_native()
+    if frame.implementation.is_pandas_like():
+        return {name: _pandas_type(native.dtypes[name], kind) for name, kind in kinds.items()}
+    if frame.implementation.is_pyarrow():
+        return {name: _arrow_type(native.schema.field(name).type, k) for name, k in kinds.items()}
+    return kinds
+
+
+def _pandas_type(dtype: Any, kind: Type) -> Type:
+    """What pandas itself says of a column: narwhals would look at the first hundred rows."""
+    if str(dtype) == "object":
+        return "object"
+    if getattr(dtype, "pyarrow_dtype", None) is not None:
+        # pandas has no function for views of texts.
+        view = str(dtype.pyarrow_dtype) == "string_view"
+        return "other" if view else _arrow_type(dtype.pyarrow_dtype, kind)
+    categories = getattr(dtype, "categories", None)
+    if categories is None:
+        return kind
+    inner = _frame_type(nw.from_native(categories.to_series(), series_only=True).dtype)
+    inner = _pandas_type(categories.dtype, inner)
+    # Categories of whole numbers become text, or doubles, only by their own type.
+    return "object" if inner in ("text", "integer", "exact", "boolean") else inner
+
+
+def _arrow_type(dtype: Any, kind: Type) -> Type:
+    """What the values of an Arrow dictionary are; what Arrow cannot write as text is nothing."""
+    if getattr(dtype, "scale", 0) < 0:
+        return "other"
+    if not hasattr(dtype, "value_type") or not hasattr(dtype, "index_type"):
+        return kind
+    empty = importlib.import_module("pyarrow").chunked_array([], dtype.value_type)
+    return _frame_type(nw.from_native(empty, series_only=True).dtype)
 
 
 def _frame_type(dtype: Any) -> Type:

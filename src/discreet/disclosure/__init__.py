@@ -1,8 +1,10 @@
-"""Statistical disclosure control, and two related mechanisms that are differentially private.
+"""Disclosure control, an audit of published tables, and two mechanisms.
 
-Only `safe_k_anonymity` and `private_points` are differentially private and have a guarantee.
+Only `safe_k_anonymity` and `private_points` are differentially private and have a guarantee. The
+other methods are for comparison and for data that must keep a classical format.
 """
 
+from discreet.disclosure._audit_tables import CellFinding, TableAudit, audit_tables
 from discreet.disclosure._disclosure_risk import (
     DisclosureRisk,
     Diversity,
@@ -55,6 +57,7 @@ from discreet.disclosure.generalization_hierarchy import (
     prefix_hierarchy,
 )
 from discreet.disclosure.k_anonymity import AnonymizedTable, k_anonymize
+from discreet.disclosure.published_tables import PublishedCell, PublishedTable, published_table
 
 __all__ = [
     "PRAM",
@@ -62,6 +65,7 @@ __all__ = [
     "AnonymizedTable",
     "BinnedPoints",
     "CategoryHierarchy",
+    "CellFinding",
     "DisclosureRisk",
     "Diversity",
     "Hierarchy",
@@ -72,11 +76,15 @@ __all__ = [
     "PramEstimate",
     "PrefixHierarchy",
     "PrivatePoints",
+    "PublishedCell",
+    "PublishedTable",
     "SafeKAnonymousTable",
+    "TableAudit",
     "UtilityLoss",
     "adaptive_jitter",
     "anonymity_set_size",
     "anonymity_sets",
+    "audit_tables",
     "block_pram",
     "category_hierarchy",
     "disclosure_risk",
@@ -95,6 +103,7 @@ __all__ = [
     "prefix_hierarchy",
     "private_points",
     "probable_anonymity_set_size",
+    "published_table",
     "safe_k_anonymity",
     "safe_k_delta",
     "safe_k_delta_published",

@@ -16,8 +16,11 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.boundary.values import doubles
 from discreet.core._validate import as_tuple, count, finite
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.core.number_format import number, percent, short
+from discreet.core.tabular import Record
 from discreet.disclosure.generalization_hierarchy import (
     EquivalenceClasses,
     Floats,
@@ -26,26 +29,69 @@ from discreet.disclosure.generalization_hierarchy import (
     numbers,
     together,
 )
+from discreet.query.result import Result, records
 
 # ── Utility
 # ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UtilityLoss:
-    """Errors of released values, record by record and as a sample (B14)."""
+_TOGETHER = "quasi-identifiers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class UtilityLoss(Result):
+    """Errors of released values, record by record and as a sample.
+
+    Attributes:
+        bias: Mean of original minus released values.
+        bias_error: Standard error of the bias.
+        mse: Mean squared error.
+        wasserstein: Wasserstein distance of the two samples.
+        ks: Kolmogorov-Smirnov distance of the two samples.
+        changed: Share of records in another bin than before, or None without edges.
+        before: Original counts of the bins, or None without edges.
+        after: Released counts of the bins, or None without edges.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.utility([1, 2, 3, 4], released=[2, 2, 3, 3]).rmse < 1
+        True
+    """
 
     bias: float
-    """Mean of original minus released."""
     bias_error: float
-    """Standard error of the bias: a bias of less than three of these is no news."""
     mse: float
     wasserstein: float
     ks: float
     changed: float | None
-    """Share of records in another bin than before; None without edges."""
     before: Ints | None = field(default=None, repr=False)
     after: Ints | None = field(default=None, repr=False)
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - bounds are not meant
+        """List each measure of the error.
+
+        Args:
+            confidence: Without effect.
+
+        Returns:
+            One record for each: measure, value, std (of the bias), low and high, the last two
+            None.
+
+        Examples:
+            >>> from discreet import disclosure
+            >>> loss = disclosure.utility([1, 2, 3, 4], released=[2, 2, 3, 3])
+            >>> loss["rmse"] == loss.rmse
+            True
+        """
+        found = {
+            "bias": self.bias,
+            "rmse": self.rmse,
+            "wasserstein": self.wasserstein,
+            "ks": self.ks,
+            "changed": self.changed,
+        }
+        std = (self.bias_error, None, None, None, None)
+        return records(("measure",), ((name,) for name in found), value=found.values(), std=std)
 
     @property
     def rmse(self) -> float:
@@ -53,21 +99,40 @@ class UtilityLoss:
         return math.sqrt(self.mse)
 
     def __str__(self) -> str:
-        bins = "" if self.changed is None else f", {self.changed:.1%} of records change their bin"
-        return (
-            f"bias {self.bias:.4g} (standard error {self.bias_error:.2g}), rmse {self.rmse:.4g}; "
-            f"as samples: Wasserstein {self.wasserstein:.4g}, Kolmogorov-Smirnov {self.ks:.4g}"
-            f"{bins}"
+        bins = (
+            "" if self.changed is None else f", {percent(self.changed)} of records change their bin"
         )
+        return (
+            f"bias {number(self.bias, error=self.bias_error)} (standard error "
+            f"{short(self.bias_error, digits=2)}), rmse {short(self.rmse)}; "
+            f"as samples: Wasserstein {short(self.wasserstein)}, Kolmogorov-Smirnov "
+            f"{short(self.ks)}{bins}"
+        )
+
+    __repr__ = __str__
 
 
 def utility(
     original: ArrayLike, *, released: ArrayLike, edges: Iterable[float] | None = None
 ) -> UtilityLoss:
-    """Compare released values with the original ones, record by record.
+    """Compare released values with the original values, record by record.
 
-    >>> print(utility([1, 2, 3, 4], released=[2, 2, 3, 3]).mse)
-    0.5
+    Args:
+        original: Original values.
+        released: Released values, in the same order.
+        edges: Edges of bins in which the values are compared, in increasing order.
+
+    Returns:
+        Bias, mean squared error and distances of the two samples.
+
+    Raises:
+        OutOfDomain: The lists have different lengths or contain values that are not finite numbers.
+        InvalidArgument: The edges do not increase.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.utility([1, 2, 3, 4], released=[2, 2, 3, 3]).mse
+        0.5
     """
     x, y = sample("original", original), sample("released", released)
     if len(x) != len(y):
@@ -87,9 +152,26 @@ def utility(
 
 
 def histogram(values: ArrayLike, *, edges: Iterable[float]) -> Ints:
-    """Counts in public bins: an edge belongs to the bin on its right, the last to the last bin.
+    """Count values in public bins.
 
-    Values outside are not counted.
+    A bin includes its lower edge, and the last bin includes both edges. Values outside the edges
+    are not counted.
+
+    Args:
+        values: Values to count.
+        edges: Edges of the bins, in increasing order.
+
+    Returns:
+        One exact count per bin.
+
+    Raises:
+        OutOfDomain: `values` is not a list of finite numbers.
+        InvalidArgument: The edges do not increase.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.histogram([1, 5, 5, 10], edges=[0, 5, 10]).tolist()
+        [1, 3]
     """
     bins = checked_edges(edges)
     place = places(sample("values", values), bins)
@@ -98,12 +180,26 @@ def histogram(values: ArrayLike, *, edges: Iterable[float]) -> Ints:
 
 
 def wasserstein(values: ArrayLike, *, other: ArrayLike, order: int = 1) -> float:
-    """The Wasserstein distance of two samples: (mean of |quantile difference|^order)^(1/order).
+    """Compute the Wasserstein distance of two samples.
 
-    Computed on the samples themselves; distances of smoothed curves mean something else (M11).
+    It is (mean of |difference of quantiles|^order)^(1/order), computed from the samples themselves.
 
-    >>> wasserstein([0, 1, 2], other=[5, 6, 7])
-    5.0
+    Args:
+        values: First sample.
+        other: Second sample. It may have another size.
+        order: Order of the distance, a positive integer.
+
+    Returns:
+        The distance, in the unit of the values.
+
+    Raises:
+        OutOfDomain: A sample is empty or contains values that are not finite numbers.
+        InvalidArgument: `order` is not a positive integer.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.wasserstein([0, 1, 2], other=[5, 6, 7])
+        5.0
     """
     x, y = np.sort(sample("values", values)), np.sort(sample("other", other))
     p = count("order", order)
@@ -118,7 +214,25 @@ def wasserstein(values: ArrayLike, *, other: ArrayLike, order: int = 1) -> float
 
 
 def ks_distance(values: ArrayLike, *, other: ArrayLike) -> float:
-    """The largest difference of the two samples' distribution functions."""
+    """Compute the Kolmogorov-Smirnov distance of two samples.
+
+    It is the largest difference of the two distribution functions.
+
+    Args:
+        values: First sample.
+        other: Second sample. It may have another size.
+
+    Returns:
+        The distance, between 0 and 1.
+
+    Raises:
+        OutOfDomain: A sample is empty or contains values that are not finite numbers.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.ks_distance([0, 1, 2, 3], other=[2, 3, 4, 5])
+        0.5
+    """
     x, y = np.sort(sample("values", values)), np.sort(sample("other", other))
     at = np.concatenate([x, y])
     below = np.searchsorted(x, at, side="right") / len(x)
@@ -126,13 +240,11 @@ def ks_distance(values: ArrayLike, *, other: ArrayLike) -> float:
 
 
 def sample(name: str, values: ArrayLike) -> Floats:
-    """A list of finite numbers, at least one; its content appears in no error."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise OutOfDomain(f"{name} must be a list of numbers.") from None
-    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
-        raise OutOfDomain(f"{name} must be a list of at least one number, all finite.")
+    """A list of finite numbers, at least one; its content appears in no error and no warning."""
+    flat = isinstance(values, Iterable) and getattr(values, "ndim", 1) == 1
+    array = doubles(values) if flat else np.empty(0)
+    if array.size == 0 or not np.isfinite(array).all():
+        raise OutOfDomain(f"{name} must be a list of finite numbers, at least one.")
     return array
 
 
@@ -162,12 +274,21 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diversity:
-    """How much a class still tells about one sensitive column, in the worst class.
+    """What an equivalence class reveals about a sensitive column, at worst.
 
-    ``distinct``: the fewest different values in a class. ``entropy``: the smallest exponential of
-    the entropy of a class, "effectively so many values". ``closeness``: the largest earth mover's
-    distance between a class and the whole table, with all values equally far apart (texts), or
-    with the distance of ranks (numbers).
+    Attributes:
+        distinct: Smallest number of different values in a class (l-diversity).
+        entropy: Smallest exponential of the entropy of a class: an effective number of values.
+        closeness: Largest earth mover's distance between a class and the whole table (t-closeness).
+            Texts are all equally far apart, and numbers have the distance of their ranks.
+
+    Examples:
+        >>> import polars
+        >>> from discreet import disclosure
+        >>> frame = polars.DataFrame({"zip": ["10", "10", "20"], "ill": ["yes", "no", "no"]})
+        >>> risk = disclosure.disclosure_risk(frame, quasi_identifiers=["zip"], sensitive=["ill"])
+        >>> risk.sensitive["ill"].distinct
+        1
     """
 
     distinct: int
@@ -175,55 +296,128 @@ class Diversity:
     closeness: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisclosureRisk:
-    """Chances to find a row by its quasi-identifiers, and what its class then tells."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class DisclosureRisk(Result):
+    """Risk that a row is found by its quasi-identifiers, and what its class reveals.
 
-    rows: int
+    Attributes:
+        row_count: Number of rows.
+        classes: Number of equivalence classes: groups of rows that agree in all quasi-identifiers.
+        k: Size of the smallest class, 0 for an empty table.
+        unique: Number of rows that are alone in their class.
+        sizes: Sizes of all classes, in increasing order.
+        sensitive: Diversity of each sensitive column.
+
+    Examples:
+        >>> import polars
+        >>> from discreet import disclosure
+        >>> frame = polars.DataFrame({"zip": ["10", "10", "20"]})
+        >>> risk = disclosure.disclosure_risk(frame, quasi_identifiers=["zip"])
+        >>> risk.k, risk.unique, risk.highest
+        (1, 1, 1.0)
+    """
+
+    row_count: int
     classes: int
     k: int
-    """Size of the smallest class; 0 for an empty table."""
     unique: int
-    """Rows that are alone in their class."""
     sizes: Ints = field(repr=False)
     sensitive: Mapping[str, Diversity] = field(default_factory=lambda: _NOTHING)
 
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - it is exact
+        """List each measure of the risk.
+
+        Args:
+            confidence: Without effect: the measures are exact for this table.
+
+        Returns:
+            One record for each: column (the sensitive one, or the quasi-identifiers), measure,
+            value, std, low and high, the last three None.
+
+        Examples:
+            >>> risk["quasi-identifiers", "k"]
+            1
+        """
+        found: dict[tuple[str, str], float] = {
+            (_TOGETHER, name): getattr(self, name)
+            for name in ("row_count", "classes", "k", "unique", "highest", "average")
+        }
+        for column, one in self.sensitive.items():
+            for name in ("distinct", "entropy", "closeness"):
+                found[column, name] = getattr(one, name)
+        return records(("column", "measure"), found, value=found.values())
+
     @property
     def highest(self) -> float:
-        """The chance to pick the right row of the smallest class."""
+        """Probability of finding the right row in the smallest class."""
         return 1 / self.k if self.k else 0.0
 
     @property
     def average(self) -> float:
-        """The same, averaged over rows."""
-        return self.classes / self.rows if self.rows else 0.0
+        """Probability of finding the right row in its class, averaged over rows."""
+        return self.classes / self.row_count if self.row_count else 0.0
 
     def __str__(self) -> str:
         lines = [
-            f"{self.rows:,} rows in {self.classes:,} classes, k = {self.k}, {self.unique:,} unique",
+            (
+                f"{self.row_count:,} rows in {self.classes:,} classes, k = {self.k}, "
+                f"{self.unique:,} unique"
+            ),
             "chance to find a row, knowing its quasi-identifiers and nothing else:",
-            f"  at most {self.highest:.3g}, on average {self.average:.3g}",
+            (
+                f"  at most {short(self.highest, digits=3)}, "
+                f"on average {short(self.average, digits=3)}"
+            ),
         ]
         lines += [
-            f"{name}: fewest values in a class {one.distinct} (effectively {one.entropy:.2f}), "
-            f"largest distance from the whole table {one.closeness:.3f}"
+            f"{name}: fewest values in a class {one.distinct} (effectively "
+            f"{short(one.entropy, digits=3)}), "
+            f"largest distance from the whole table {short(one.closeness, digits=3)}"
             for name, one in self.sensitive.items()
         ]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def disclosure_risk(
     frame: object, *, quasi_identifiers: Sequence[str], sensitive: Sequence[str] = ()
 ) -> DisclosureRisk:
-    """Measure k-anonymity, l-diversity and t-closeness of a table as it is.
+    """Measure k-anonymity, l-diversity and t-closeness of a table.
 
-    ``quasi_identifiers`` are the columns that an attacker may know together, ``sensitive`` those
-    that must not become known. Any frame that narwhals speaks will do.
+    Args:
+        frame: Table to measure: any data frame that narwhals supports, such as pandas, Polars or
+            PyArrow.
+        quasi_identifiers: Columns that an attacker may know together.
+        sensitive: Columns that must not become known.
 
-    Heuristic: no theorem about privacy. k is the size of the smallest class of rows that agree in
-        *all* quasi-identifiers together; B8, M7.
-    Source: Sweeney 2002; Machanavajjhala et al. 2007; Li, Li, Venkatasubramanian 2007.
+    Returns:
+        The size of the smallest class, the number of unique rows, and the diversity of sensitive
+        columns.
+
+    Raises:
+        InvalidArgument: `frame` is not a data frame, or a column does not exist.
+        Unsupported: A column has a type that cannot be compared, such as lists.
+
+    Privacy:
+        This is a measurement, not a guarantee. It says nothing about attackers who know more than
+        the quasi-identifiers, and the result depends on private data.
+
+    Examples:
+        >>> import polars
+        >>> from discreet import disclosure
+        >>> frame = polars.DataFrame({"zip": ["10", "10", "20"], "ill": ["yes", "no", "no"]})
+        >>> risk = disclosure.disclosure_risk(frame, quasi_identifiers=["zip"], sensitive=["ill"])
+        >>> risk.k, risk.sensitive["ill"].distinct
+        (1, 1)
+
+    See Also:
+        `k_anonymize`, [disclosure control](../how-to/disclosure.md).
+
+    References:
+        Sweeney (2002). Machanavajjhala et al. (2007). Li, Li and Venkatasubramanian (2007).
     """
+    # Source: Sweeney 2002; Machanavajjhala et al. 2007; Li, Li, Venkatasubramanian 2007.
     table = opened(frame)
     known, secret = named(table, "quasi", quasi_identifiers), named(table, "sensitive", sensitive)
     coded = [ranked(table[column]) for column in known]
@@ -235,7 +429,7 @@ def measured(classes: EquivalenceClasses, sensitive: Mapping[str, Series]) -> Di
     """The risk of rows in these classes."""
     sizes = classes.sizes
     return DisclosureRisk(
-        rows=int(sizes.sum()),
+        row_count=int(sizes.sum()),
         classes=len(sizes),
         k=int(sizes.min()) if len(sizes) else 0,
         unique=int((sizes == 1).sum()),

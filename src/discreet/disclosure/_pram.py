@@ -14,19 +14,24 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
+from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.boundary.values import as_whole, listed, numeric_array
 from discreet.core._rational import Number
 from discreet.core._validate import as_tuple, count, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.number_format import number, short
+from discreet.core.tabular import Record
 from discreet.disclosure._disclosure_risk import UtilityLoss, checked_edges, places, sample, utility
 from discreet.disclosure._k_noise import between
 from discreet.disclosure.generalization_hierarchy import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import uniform_integers
+from discreet.query.result import Result, records
 
 # ── PRAM
 # ───────────────────────────────────────────────────────────────────────────────────────────
@@ -41,11 +46,21 @@ _CLOSE = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PramEstimate:
-    """Original counts as they follow from randomized ones.
+class PramEstimate(Result):
+    """Original counts, estimated from randomized counts.
 
-    ``counts`` are unbiased if ``unique``; otherwise the matrix is singular, and they are the
-    shortest of many solutions. ``projected`` are the nearest counts that are not negative.
+    Attributes:
+        counts: Estimated counts. They are unbiased if `unique`, and may be negative.
+        projected: Nearest counts that are not negative.
+        covariance: Covariance matrix of the estimate.
+        unique: Whether the matrix is regular. Otherwise the counts are the shortest of many
+            solutions.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> matrix = disclosure.symmetric_pram(0.8, categories=2)
+        >>> matrix.estimate([50, 50]).counts.round(1).tolist()
+        [50.0, 50.0]
     """
 
     counts: Floats
@@ -58,28 +73,71 @@ class PramEstimate:
         """Standard deviation of each count, for the estimated composition."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0))
 
+    def rows(self, confidence: float = 0.95) -> list[Record]:
+        """List the estimated count of each category.
+
+        Args:
+            confidence: Probability with which each interval holds, if errors are normal.
+
+        Returns:
+            One record for each: category, value, std, low and high.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> from discreet import disclosure
+            >>> found = disclosure.pram([[0.8, 0.2], [0.2, 0.8]]).estimate([70, 30])
+            >>> [round(row["value"], 1) for row in found.rows()]
+            [83.3, 16.7]
+        """
+        inside = float(probability("confidence", confidence, zero=False, one=False))
+        reach = NormalDist().inv_cdf((1 + inside) / 2) * self.std
+        keys = ((place,) for place in range(len(self.counts)))
+        low, high = self.counts - reach, self.counts + reach
+        return records(("category",), keys, value=self.counts, std=self.std, low=low, high=high)
+
     def __repr__(self) -> str:
-        pairs = list(zip(self.counts, self.std, strict=True))
-        shown = ", ".join(f"{count:.1f} ± {std:.1f}" for count, std in pairs[:_SHOWN])
+        pairs = list(zip(self.counts.tolist(), self.std.tolist(), strict=True))
+        shown = ", ".join(
+            f"{number(count, error=std)} ± {number(std, error=std)}"
+            for count, std in pairs[:_SHOWN]
+        )
         shown += ", ..." if len(pairs) > _SHOWN else ""
         note = "" if self.unique else "; the matrix is singular: one of many solutions"
-        return f"Estimate({shown}{note})"
+        return f"counts before PRAM: {shown}{note}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PRAM:
-    """Categories 0 .. M - 1, changed by one matrix after another. Made by `pram`."""
+    """A randomization of categories by public matrices. Made by `pram`.
+
+    The method is called post-randomization (PRAM).
+
+    Args:
+        stages: Matrices that are applied one after another. Row k holds the probabilities of what
+            category k becomes.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> matrix = disclosure.pram([[0.9, 0.1], [0.2, 0.8]])
+        >>> matrix.categories
+        2
+    """
 
     stages: tuple[Matrix, ...] = field(repr=False)
 
     @property
     def categories(self) -> int:
-        """How many categories there are."""
+        """Number of categories."""
         return len(self.stages[0])
 
     @property
     def matrix(self) -> Matrix:
-        """Row k, column l: the exact chance that category k is released as l."""
+        """Exact probability of each released category, given the original one.
+
+        Rows are original categories and columns are released categories.
+        """
         return reduce(_product, self.stages)
 
     @property
@@ -89,10 +147,10 @@ class PRAM:
 
     @property
     def local_epsilon(self) -> float:
-        """The largest logarithm of a ratio of two entries of a column; infinite with a zero.
+        """Local privacy loss of one released category, infinite if the matrix has a zero.
 
-        What one released category tells about the original one. It says nothing about other
-        columns of the same row; for a guarantee use `discreet.randomized_response`.
+        It is the largest log-ratio of two entries of a column, and says nothing about other columns
+        of the row. For a guarantee use `discreet.randomized_response`.
         """
         P = self.floats
         low, high = P.min(axis=0), P.max(axis=0)
@@ -103,7 +161,28 @@ class PRAM:
         return largest + 1e-15 * len(P) * len(self.stages) if largest > 0 else 0.0
 
     def apply(self, codes: ArrayLike, *, rng: RandomSource | None = None) -> Ints:
-        """Randomize codes 0 .. M - 1, each on its own, with exactly the stated chances."""
+        """Randomize categories, each independently of the others.
+
+        Args:
+            codes: Categories as integers, from 0 to `categories - 1`.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            The randomized categories, with exactly the probabilities of the matrix.
+
+        Raises:
+            OutOfDomain: A code is not an integer or is outside the range.
+
+        Privacy:
+            Each category satisfies local DP with `local_epsilon`. Other columns of the same row are
+            not protected.
+
+        Examples:
+            >>> from discreet import disclosure
+            >>> matrix = disclosure.symmetric_pram(0.8, categories=3)
+            >>> len(matrix.apply([0, 1, 2, 2]))
+            4
+        """
         values = _codes(codes, self.categories)
         source = resolve_rng(rng)
         for stage in self.stages:
@@ -111,16 +190,49 @@ class PRAM:
         return values
 
     def expected(self, counts: ArrayLike) -> Floats:
-        """Expected counts after randomization: P^T T."""
+        """Compute the expected counts after randomization.
+
+        Args:
+            counts: Original counts, one per category.
+
+        Returns:
+            One expected count per category.
+
+        Raises:
+            OutOfDomain: `counts` does not have one non-negative number per category.
+
+        Examples:
+            >>> from discreet import disclosure
+            >>> disclosure.symmetric_pram(0.8, categories=2).expected([100, 0]).round(6).tolist()
+            [80.0, 20.0]
+        """
         return self.floats.T @ _counts(counts, self.categories)
 
     def estimate(self, counts: ArrayLike) -> PramEstimate:
-        """Original counts from randomized ones, with their covariance (estimated, too).
+        """Estimate original counts from randomized counts.
 
-        Theorem: unbiased if the matrix is regular.
-        Proof: E[counts] = P^T T; solve for T.
-        Source: Gouweleeuw, Kooiman, Willenborg, De Wolf 1998. B9.
+        Args:
+            counts: Randomized counts, one per category.
+
+        Returns:
+            The estimated counts with their covariance.
+
+        Raises:
+            OutOfDomain: `counts` does not have one non-negative number per category.
+
+        Examples:
+            >>> from discreet import disclosure
+            >>> matrix = disclosure.symmetric_pram(0.8, categories=2)
+            >>> matrix.estimate([68, 32]).counts.round(1).tolist()
+            [80.0, 20.0]
+
+        References:
+            Gouweleeuw, Kooiman, Willenborg and De Wolf (1998).
+            [Proof](../theory/theorems.md#disclosure._pram.PRAM.estimate).
         """
+        # Theorem: unbiased if the matrix is regular.
+        # Proof: E[counts] = P^T T; solve for T.
+        # Source: Gouweleeuw, Kooiman, Willenborg, De Wolf 1998. B9.
         seen = _counts(counts, self.categories)
         P = self.floats
         unique = bool(np.linalg.matrix_rank(P) == len(P))
@@ -134,11 +246,24 @@ class PRAM:
         )
 
     def covariance(self, counts: ArrayLike) -> Floats:
-        """Covariance of the estimate if these are the original counts.
+        """Compute the covariance of the estimate for given original counts.
 
-        Proof: the records of category k give a multinomial with covariance
-        T_k (diag(P_k) - P_k^T P_k); they are independent, and the estimate is linear.
+        Args:
+            counts: Original counts, one per category.
+
+        Returns:
+            The covariance matrix of the estimated counts.
+
+        Raises:
+            OutOfDomain: `counts` does not have one non-negative number per category.
+
+        Examples:
+            >>> from discreet import disclosure
+            >>> disclosure.symmetric_pram(0.8, categories=2).covariance([50, 50]).shape
+            (2, 2)
         """
+        # Proof: the records of category k give a multinomial with covariance
+        #   T_k (diag(P_k) - P_k^T P_k); they are independent, and the estimate is linear.
         original = _counts(counts, self.categories)
         P = self.floats
         spread = np.diag(P.T @ original) - (P.T * original) @ P
@@ -146,7 +271,24 @@ class PRAM:
         return back.T @ spread @ back
 
     def posterior_odds(self, counts: ArrayLike) -> Floats:
-        """For each released category the odds that it is the original one: p_ll t_l / the rest."""
+        """Compute the odds that a released category is the original one.
+
+        Args:
+            counts: Original counts, one per category.
+
+        Returns:
+            One ratio of probabilities per released category. It is infinite if no other category
+            can become this one.
+
+        Raises:
+            OutOfDomain: `counts` does not have one non-negative number per category.
+
+        Examples:
+            >>> from discreet import disclosure
+            >>> matrix = disclosure.symmetric_pram(0.8, categories=2)
+            >>> matrix.posterior_odds([50, 50]).round(6).tolist()
+            [4.0, 4.0]
+        """
         original = _counts(counts, self.categories)
         P = self.floats
         own = np.diag(P) * original
@@ -157,14 +299,31 @@ class PRAM:
             )
 
     def invariant(self, counts: ArrayLike) -> PRAM:
-        """The matrix followed by a second that keeps these counts in expectation: T R = T.
+        """Add a second matrix that preserves the given counts in expectation.
 
-        The second matrix is made of the original counts, which it tells to whoever reads it.
+        Args:
+            counts: Original counts, integers, one per category.
 
-        Theorem: with q_lk = p_kl T_k / (T P)_l and R = P Q, T R = T.
-        Proof: (T P Q)_k = sum over l of (T P)_l p_kl T_k / (T P)_l = T_k.
-        Source: Gouweleeuw et al. 1998. B9.
+        Returns:
+            A randomization in two stages. The second matrix depends on the original counts and
+            reveals them to everyone who can read it.
+
+        Raises:
+            OutOfDomain: `counts` does not have one non-negative integer per category.
+
+        Examples:
+            >>> from discreet import disclosure
+            >>> matrix = disclosure.symmetric_pram(0.8, categories=2).invariant([60, 40])
+            >>> matrix.expected([60, 40]).round(6).tolist()
+            [60.0, 40.0]
+
+        References:
+            Gouweleeuw, Kooiman, Willenborg and De Wolf (1998).
+            [Proof](../theory/theorems.md#disclosure._pram.PRAM.invariant).
         """
+        # Theorem: with q_lk = p_kl T_k / (T P)_l and R = P Q, T R = T.
+        # Proof: (T P Q)_k = sum over l of (T P)_l p_kl T_k / (T P)_l = T_k.
+        # Source: Gouweleeuw et al. 1998. B9.
         original = _whole(counts, self.categories)
         P = self.matrix
         second = []
@@ -179,19 +338,37 @@ class PRAM:
     def __repr__(self) -> str:
         stay = np.diag(self.floats)
         return (
-            f"Pram({self.categories} categories, kept with chance {stay.min():.3g} to "
-            f"{stay.max():.3g}; a category tells epsilon {self.local_epsilon:.4g} of its original)"
+            f"Pram({self.categories} categories, kept with chance {short(stay.min(), digits=3)} to "
+            f"{short(stay.max(), digits=3)}; a category tells epsilon "
+            f"{short(self.local_epsilon)} of its original)"
         )
 
 
 def pram(matrix: Sequence[Sequence[Number]]) -> PRAM:
-    """Post-randomization by a matrix: row k holds the chances of what category k becomes.
+    """Create a post-randomization (PRAM) from a matrix.
 
-    Entries are read as the rationals a person means (0.8 is 4/5). Rows must sum to 1; what rounded
-    entries lack of it, up to 10^-12, is given to the largest entry of the row.
+    Args:
+        matrix: Square matrix. Row k holds the probabilities of what category k becomes. Decimal
+            numbers are read exactly, so 0.8 is 4/5, and rows must sum to 1 up to 10**-12.
 
-    >>> pram([[0.8, 0.2], [0.2, 0.8]])
-    Pram(2 categories, kept with chance 0.8 to 0.8; a category tells epsilon 1.386 of its original)
+    Returns:
+        A randomization with `apply(codes)`, `estimate(counts)` and `local_epsilon`.
+
+    Raises:
+        InvalidArgument: The matrix is not square, or a row does not sum to 1.
+
+    Privacy:
+        Each category satisfies local DP with `local_epsilon`. Other columns of the same row are not
+        protected.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> matrix = disclosure.pram([[0.8, 0.2], [0.2, 0.8]])
+        >>> round(matrix.local_epsilon, 3)
+        1.386
+
+    See Also:
+        `discreet.randomized_response`: the same idea with a guarantee.
     """
     rows = [
         [probability("matrix", entry) for entry in row]
@@ -208,7 +385,25 @@ def pram(matrix: Sequence[Sequence[Number]]) -> PRAM:
 
 
 def symmetric_pram(chance: Number, *, categories: int) -> PRAM:
-    """Each category kept with this chance, else one of the others, all alike."""
+    """Create a PRAM that keeps each category with the same probability.
+
+    Args:
+        chance: Probability that a category is kept. Otherwise it becomes one of the others, all
+            equally likely.
+        categories: Number of categories, from 2 to 1000.
+
+    Returns:
+        The randomization.
+
+    Raises:
+        InvalidArgument: `chance` is not a probability, or the number of categories is outside its
+            range.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> round(disclosure.symmetric_pram(0.75, categories=4).local_epsilon, 3)
+        2.197
+    """
     stay = probability("chance", chance)
     if count("categories", categories, minimum=2) > _MOST_CATEGORIES:
         raise InvalidArgument(f"categories must be at most {_MOST_CATEGORIES}, got {categories}.")
@@ -242,11 +437,18 @@ def _product(first: Matrix, second: Matrix) -> Matrix:
 
 
 def _codes(codes: ArrayLike, categories: int) -> Ints:
-    array = np.asarray(codes)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise OutOfDomain("codes must be a list of whole numbers.")
+    """Codes read one by one: their content appears in no error and no warning."""
+    array = numeric_array(codes)
+    if array is None:
+        kinds = int | np.integer
+        listed_codes = listed(codes)
+        read = [as_whole(v) if isinstance(v, kinds) else None for v in listed_codes]
+        plain = [-1 if v is None or not 0 <= v < categories else v for v in read]
+        array = np.array(plain, dtype=np.int64)
+    elif array.ndim != 1 or array.dtype.kind not in "iu":
+        array = np.array([-1])
     if array.size and not 0 <= array.min() <= array.max() < categories:
-        raise OutOfDomain(f"codes must lie from 0 to {categories - 1}.")
+        raise OutOfDomain(f"codes must be a list of whole numbers from 0 to {categories - 1}.")
     return array.astype(np.int64)
 
 
@@ -278,25 +480,53 @@ def _simplex(values: Floats, total: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KPramRelease:
-    """Numbers drawn again inside their bins, with risk and utility."""
+class KPramRelease(Result):
+    """Numbers that were redrawn inside their bins (k-PRAM).
+
+    Attributes:
+        values: Released values.
+        edges: Edges of the bins.
+        counts: Number of records in each bin, before and after.
+        utility: Errors of the released values.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.k_pram([1, 2, 6, 7], edges=[0, 5, 10], k=2).k
+        2
+    """
 
     values: Floats = field(repr=False)
     edges: Floats = field(repr=False)
     counts: Ints
-    """Records in each bin, before and after."""
     utility: UtilityLoss
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - no interval is meant
+        """List the released values.
+
+        Args:
+            confidence: Without effect: each value was drawn again in its bin.
+
+        Returns:
+            One record for each: record, value, std, low and high, the last three None.
+
+        Examples:
+            >>> from discreet import disclosure
+            >>> len(disclosure.k_pram([1, 2, 6, 7], edges=[0, 5, 10], k=2).rows())
+            4
+        """
+        keys = ((place,) for place in range(len(self.values)))
+        return records(("record",), keys, value=self.values)
 
     @property
     def k(self) -> int:
-        """The smallest bin that is not empty."""
+        """Size of the smallest bin that is not empty."""
         return int(self.counts[self.counts > 0].min())
 
     def __repr__(self) -> str:
         return (
-            f"Redrawn({len(self.values):,} values in {len(self.counts)} bins, k = {self.k})\n"
+            f"{len(self.values):,} values by k-PRAM in {len(self.counts)} bins, k = {self.k}\n"
             f"  {self.utility}\n"
-            f"  chance to find a record by its bin alone: at most {1 / self.k:.3g}\n"
+            f"  chance to find a record by its bin alone: at most {short(1 / self.k, digits=3)}\n"
             "  Not differentially private: the counts of bins are exact."
         )
 
@@ -304,14 +534,39 @@ class KPramRelease:
 def k_pram(
     values: ArrayLike, *, edges: Iterable[float], k: int, rng: RandomSource | None = None
 ) -> KPramRelease:
-    """Replace each number by a uniform draw from its bin; every bin must hold none or k records.
+    """Replace each number by a uniform draw from its bin (k-PRAM).
 
-    Theorem: the counts of bins do not change; with values uniform in a bin of width w, the mean
-        squared error is w^2/6.
-    Proof: two independent uniforms on a bin differ by w^2/6 in mean square.
-    Source: Biswal 2024. B10, on a public range and with actual counts.
-    Needs: all values within the edges. Not differentially private.
+    Args:
+        values: Values to release.
+        edges: Public edges of the bins, in increasing order. All values must lie between the first
+            and the last edge.
+        k: Smallest number of records that a bin may hold, unless it is empty.
+        rng: Random source. By default the operating system's.
+
+    Returns:
+        The released values with the counts of the bins and the utility.
+
+    Raises:
+        OutOfDomain: A value lies outside the edges, or a bin holds fewer than k records.
+        InvalidArgument: The edges do not increase, or `k` is not a positive integer.
+
+    Privacy:
+        Not differentially private: the counts of the bins are released exactly.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> release = disclosure.k_pram([1, 2, 6, 7], edges=[0, 5, 10], k=2)
+        >>> release.counts.tolist()
+        [2, 2]
+
+    References:
+        Biswal (2024). [Proof](../theory/theorems.md#disclosure._pram.k_pram).
     """
+    # Theorem: the counts of bins do not change; with values uniform in a bin of width w, the mean
+    #   squared error is w^2/6.
+    # Proof: two independent uniforms on a bin differ by w^2/6 in mean square.
+    # Source: Biswal 2024. B10, on a public range and with actual counts.
+    # Needs: all values within the edges. Not differentially private.
     x, bins, least = sample("values", values), checked_edges(edges), count("k", k)
     place = places(x, bins)
     if (place < 0).any() or (place >= len(bins) - 1).any():
@@ -326,12 +581,28 @@ def k_pram(
 
 
 def block_pram(blocks: Sequence[tuple[Sequence[int], Sequence[Sequence[Number]]]]) -> PRAM:
-    """A matrix that changes categories inside groups only: pairs of codes and their matrix.
+    """Create a PRAM that changes categories only within groups.
 
-    Together the groups must hold the codes 0 .. M - 1, each once.
+    Args:
+        blocks: Pairs of codes and their matrix. Together the groups must contain the codes 0 to
+            `categories - 1`, each once.
 
-    >>> block_pram([([0, 1], [[0.5, 0.5], [0.5, 0.5]]), ([2], [[1]])]).categories
-    3
+    Returns:
+        The randomization.
+
+    Raises:
+        InvalidArgument: A code is missing or repeated, or a matrix does not fit its codes.
+
+    Privacy:
+        Not differentially private: the counts of the groups are released exactly.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.block_pram([([0, 1], [[0.5, 0.5], [0.5, 0.5]]), ([2], [[1]])]).categories
+        3
+
+    See Also:
+        `group_sizes`.
     """
     pairs: list[Any] = [as_tuple("blocks", block) for block in as_tuple("blocks", blocks)]
     if any(len(pair) != 2 for pair in pairs):
@@ -353,21 +624,34 @@ def block_pram(blocks: Sequence[tuple[Sequence[int], Sequence[Sequence[Number]]]
 
 
 def group_sizes(codes: ArrayLike, *, matrix: PRAM) -> Ints:
-    """Records in each block of a block matrix: the smallest is the k that block PRAM achieves."""
+    """Count the records in each group of a block PRAM.
+
+    Args:
+        codes: Categories as integers, from 0 to `categories - 1`.
+        matrix: Randomization, for example made by `block_pram`.
+
+    Returns:
+        One number per group. The smallest is the k that the block PRAM achieves.
+
+    Raises:
+        InvalidArgument: `matrix` is not a PRAM.
+        OutOfDomain: `codes` is empty or contains a code outside the range.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> matrix = disclosure.block_pram([([0, 1], [[0.5, 0.5], [0.5, 0.5]]), ([2], [[1]])])
+        >>> disclosure.group_sizes([0, 1, 1, 2, 2], matrix=matrix).tolist()
+        [3, 2]
+    """
     if not isinstance(matrix, PRAM):
         raise InvalidArgument(f"matrix must be a Pram, got {type(matrix).__name__}.")
-    try:
-        array = np.asarray(codes)
-    except ValueError:  # lists of different lengths
-        array = np.empty(0)
-    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
+    array = _codes(codes, matrix.categories)
+    if not array.size:
         raise OutOfDomain("codes must be a list of at least one whole number.")
-    if not 0 <= array.min() <= array.max() < matrix.categories:
-        raise OutOfDomain(f"codes must lie from 0 to {matrix.categories - 1}.")
     linked = np.array([[entry > 0 for entry in row] for row in matrix.matrix])
     linked |= linked.T | np.eye(len(linked), dtype=np.bool_)
     # Reachability by squaring: blocks are what is connected.
     for _ in range(max(1, (len(linked) - 1).bit_length())):
         linked = (linked.astype(np.int64) @ linked.astype(np.int64)) > 0
     block = np.unique(linked.argmax(axis=1), return_inverse=True)[1]
-    return np.bincount(block[array.astype(np.int64)], minlength=int(block.max()) + 1)
+    return np.bincount(block[array], minlength=int(block.max()) + 1)

@@ -16,10 +16,12 @@ import numpy as np
 from scipy import special
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.boundary.values import as_double, as_whole
 from discreet.core import events
 from discreet.core._rational import Number, exp_minus
 from discreet.core._validate import as_mapping, count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 from discreet.disclosure._disclosure_risk import named, opened
 from discreet.disclosure.generalization_hierarchy import Floats, HierarchyLevel, together
@@ -31,13 +33,32 @@ from discreet.noise.uniform import bernoulli
 _ROUNDING = 1e-9
 _SMALLEST = 1e-300
 _LONGEST = 1 << 15
+_EXACT = 2**53
+"""Whole numbers up to here are doubles."""
 # Beyond it 1 - (1 - rate) e^-epsilon is one in double precision.
 _LARGEST_EPSILON = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafeKAnonymousTable(Mechanism):
-    """Rows of a secret sample, in groups of at least k. Made by `sampled_table`."""
+    """A mechanism that releases a generalized sample. Made by `safe_k_anonymity`.
+
+    Attributes:
+        columns: Public map of each column.
+        rate: Probability that a row is in the sample.
+        k: Smallest size of a group that is released.
+        epsilon: Privacy loss.
+        delta: Probability parameter that follows from `rate`, `k` and `epsilon`.
+        relation: Neighboring relation.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> ages = disclosure.interval_hierarchy(range(0, 101, 20))
+        >>> age = disclosure.hierarchy_level(ages, 1)
+        >>> table = disclosure.safe_k_anonymity(columns={"age": age}, rate=0.2, k=20, epsilon=1)
+        >>> float(table.delta) < 1e-3
+        True
+    """
 
     columns: Mapping[str, HierarchyLevel] = field(repr=False)
     rate: Fraction
@@ -48,20 +69,41 @@ class SafeKAnonymousTable(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs: one group changes, or two if a row is replaced."""
+        """Privacy guarantee of one release."""
         one = events.ApproxEvent(self.epsilon, self.delta)
         steps = 2 if self.relation is NeighboringRelation.REPLACE_ONE else 1
         return Guarantee(events.repeat(one, steps), self.relation)
 
     @property
     def std(self) -> float:
-        """Of the estimated size of a group of one row (times the root of the size)."""
+        """Standard deviation of an estimated group size, divided by the root of the size."""
         return math.sqrt((1 - self.rate) / self.rate)
 
     def release(self, frame: object, *, rng: RandomSource | None = None) -> Any:
-        """The rows that remain, generalized, as the kind of frame that was given.
+        """Draw a sample, generalize it, and release groups of at least k rows.
 
-        They are sorted by their labels: neither order nor names of rows are those of the input.
+        Args:
+            frame: Table with exactly the mapped columns: any data frame that narwhals supports.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            The generalized rows as the same kind of data frame, sorted by their labels.
+
+        Raises:
+            InvalidArgument: The table has a column without a public map, or lacks a mapped column.
+
+        Privacy:
+            The release satisfies `guarantee` for one row. Sample and number of dropped rows stay
+            private.
+
+        Examples:
+            >>> import polars
+            >>> from discreet import disclosure
+            >>> ages = disclosure.interval_hierarchy(range(0, 101, 20))
+            >>> age = disclosure.hierarchy_level(ages, 1)
+            >>> table = disclosure.safe_k_anonymity(columns={"age": age}, rate=0.2, k=20, epsilon=1)
+            >>> table.release(polars.DataFrame({"age": [30, 35] * 300})).columns
+            ['age']
         """
         table = opened(frame)
         unmapped = len(set(table.columns) - set(self.columns))
@@ -75,7 +117,7 @@ class SafeKAnonymousTable(Mechanism):
         taken = bernoulli(self.rate, len(table), source)
         labels, codes = {}, []
         for name, step in self.columns.items():
-            texts, places = step.labels(table[name])
+            texts, places = step.labels(_settled(table[name]))
             known = sorted(set(texts))
             order = {text: i for i, text in enumerate(known)}
             rank = np.array([order[text] for text in texts], dtype=np.int64)
@@ -93,7 +135,22 @@ class SafeKAnonymousTable(Mechanism):
         return nw.from_dict(shown, backend=table.implementation).to_native()
 
     def certify(self) -> Certificate:
-        """Sum max(0, p - e^epsilon q) over all counts of a group, both ways, for every size."""
+        """Recompute delta by summing over all possible counts of a group.
+
+        Returns:
+            A certificate with the claimed and the exact delta.
+
+        Raises:
+            NotCertified: The exact delta exceeds the claimed delta.
+
+        Examples:
+            >>> from discreet import disclosure
+            >>> ages = disclosure.interval_hierarchy(range(0, 101, 20))
+            >>> age = disclosure.hierarchy_level(ages, 1)
+            >>> table = disclosure.safe_k_anonymity(columns={"age": age}, rate=0.2, k=20, epsilon=1)
+            >>> table.certify().holds
+            True
+        """
         exact = _summed(self.k, float(self.rate), float(self.epsilon))
         check = CertificateCheck(
             part=f"a group of any size, one row more or less, rate {float(self.rate):g}",
@@ -113,6 +170,27 @@ class SafeKAnonymousTable(Mechanism):
         )
 
 
+def _settled(series: nw.Series[Any]) -> nw.Series[Any]:
+    """A column as NumPy would hold it beside a missing number, in pandas.
+
+    There one row without a number makes doubles of everybody's integers, and those beyond 2**53
+    get the labels of doubles. So they have these labels in columns of integers and objects as well.
+    """
+    native = series.to_native()
+    if not series.implementation.is_pandas_like() or not isinstance(native.dtype, np.dtype):
+        return series
+    if native.dtype.kind in "iu":
+        return nw.from_native(native.astype(np.float64), series_only=True)
+    if native.dtype.kind != "O":
+        return series
+    held = native.copy()
+    for place, value in enumerate(native.tolist()):
+        whole = as_whole(value) if isinstance(value, int | np.integer) else None
+        if whole is not None and abs(whole) >= _EXACT:
+            held.iloc[place] = as_double(whole)
+    return nw.from_native(held, series_only=True)
+
+
 def safe_k_anonymity(
     *,
     columns: Mapping[str, HierarchyLevel],
@@ -121,23 +199,59 @@ def safe_k_anonymity(
     epsilon: Number,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> SafeKAnonymousTable:
-    """Draw a secret sample, generalize every column by a public map, leave out groups below k.
+    """Create a mechanism for k-anonymous tables that are differentially private.
 
-    Theorem: (epsilon, delta)-DP under add/remove, with delta the largest over N >= k of the sum,
-        over c >= k with c > g N, of Bin(N, rate)(c) (c - g N) / (N (1 - g)), where
-        g = 1 - (1 - rate) e^-epsilon. Under replace-one it is the composition of two of these.
-    Proof: groups are drawn independently, and one row belongs to one group, of N rows with it and
-        N - 1 without. Its released count c >= k has the ratio
-        Bin(N, rate)(c) / Bin(N - 1, rate)(c) = (1 - rate) N / (N - c), which exceeds e^epsilon iff
-        c > g N; "left out" is less likely with the row. In the other direction no ratio exceeds
-        1 / (1 - rate) <= e^epsilon, since P(Bin(N) < k) >= (1 - rate) P(Bin(N - 1) < k).
-    Source: Li, Qardaji, Su 2012, whose bound is larger (`published_delta`). B50.
-    Needs: epsilon >= -ln(1 - rate); one row for each person; the sample, the number of rows left
-        out and the number of rows stay secret; maps chosen without looking at the data.
+    It draws a secret sample, generalizes every column by a public map, and drops groups of fewer
+    than k rows.
+
+    Args:
+        columns: Public map of each column, made by `hierarchy_level`.
+        rate: Probability that a row is in the sample, between 0 and 1.
+        k: Smallest size of a group that is released.
+        epsilon: Privacy loss, at least -ln(1 - rate) and at most 30.
+        relation: Neighboring relation: one row is added or removed, or one row is replaced.
+
+    Returns:
+        A mechanism with `release(frame)`. Its delta follows from the arguments.
+
+    Raises:
+        InvalidArgument: An argument is outside its range, or epsilon is too small for the rate.
+
+    Privacy:
+        (epsilon, delta)-DP with the exact delta of `safe_k_delta`; under replace-one, twice epsilon
+        and delta. Each person may have one row only, and the maps must not depend on the data.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> ages = disclosure.interval_hierarchy(range(0, 101, 20))
+        >>> age = disclosure.hierarchy_level(ages, 1)
+        >>> table = disclosure.safe_k_anonymity(columns={"age": age}, rate=0.2, k=20, epsilon=1)
+        >>> float(table.delta) < 1e-3
+        True
+
+    See Also:
+        `k_anonymize`: without sampling and without a guarantee.
+
+    References:
+        Li, Qardaji and Su (2012).
+        [Proof](../theory/theorems.md#disclosure._safe_k_anonymity.safe_k_anonymity).
     """
+    # Theorem: (epsilon, delta)-DP under add/remove, with delta the largest over N >= k of the sum,
+    #   over c >= k with c > g N, of Bin(N, rate)(c) (c - g N) / (N (1 - g)), where
+    #   g = 1 - (1 - rate) e^-epsilon. Under replace-one it is the composition of two of these.
+    # Proof: groups are drawn independently, and one row belongs to one group, of N rows with it and
+    #   N - 1 without. Its released count c >= k has the ratio
+    #   Bin(N, rate)(c) / Bin(N - 1, rate)(c) = (1 - rate) N / (N - c), which exceeds e^epsilon iff
+    #   c > g N; "left out" is less likely with the row. In the other direction no ratio exceeds
+    #   1 / (1 - rate) <= e^epsilon, since P(Bin(N) < k) >= (1 - rate) P(Bin(N - 1) < k).
+    # Source: Li, Qardaji, Su 2012, whose bound is larger (`published_delta`). B50.
+    # Needs: epsilon >= -ln(1 - rate); one row for each person; the sample, the number of rows left
+    #   out and the number of rows stay secret; maps chosen without looking at the data.
     steps = as_mapping("columns", columns).values()
     if not columns or not all(isinstance(step, HierarchyLevel) for step in steps):
-        raise InvalidArgument("columns must map names to steps: at(intervals(...), level).")
+        raise InvalidArgument(
+            "columns must map names to hierarchy_level(interval_hierarchy(...), level=...)."
+        )
     if relation not in (NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE):
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
     share, least, eps = _checked(k, rate, epsilon)
@@ -152,11 +266,24 @@ def safe_k_anonymity(
 
 
 def safe_k_delta(*, k: int, rate: Number, epsilon: Number) -> float:
-    """The exact delta of `sampled_table`, rounded up (Theorem there).
+    """Compute the exact delta of safe k-anonymity, rounded up.
 
-    All terms of the sum are positive, so doubles lose little. Sizes are scanned from k/g
-    both ways until Chernoff's bound of what is left is below the maximum found: exp(-N KL(g, rate))
-    upwards, exp(-N KL(k/N, rate)) for P(Bin(N) >= k) downwards.
+    Args:
+        k: Smallest size of a group that is released.
+        rate: Probability that a row is in the sample, between 0 and 1.
+        epsilon: Privacy loss, at least -ln(1 - rate) and at most 30.
+
+    Returns:
+        The delta under add/remove neighbors.
+
+    Raises:
+        InvalidArgument: An argument is outside its range, or epsilon is too small for the rate.
+        OutOfDomain: `k` is too large for an exact computation.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> f"{disclosure.safe_k_delta(k=20, rate=0.2, epsilon=1):.1e}"
+        '2.8e-10'
     """
     share, least, eps = _checked(k, rate, epsilon)
     beta, g = float(share), _border(share, eps)
@@ -195,7 +322,29 @@ def _reach(factor: float) -> int:
 
 
 def safe_k_delta_published(*, k: int, rate: Number, epsilon: Number) -> float:
-    """The bound of Li, Qardaji and Su 2012: the largest P(Bin(n, rate) > g n), n >= k/g - 1."""
+    """Compute the published bound of delta, for comparison with `safe_k_delta`.
+
+    Args:
+        k: Smallest size of a group that is released.
+        rate: Probability that a row is in the sample, between 0 and 1.
+        epsilon: Privacy loss, at least -ln(1 - rate) and at most 30.
+
+    Returns:
+        The bound of Li, Qardaji and Su. It is larger than the exact delta.
+
+    Raises:
+        InvalidArgument: An argument is outside its range, or epsilon is too small for the rate.
+        OutOfDomain: `k` is too large.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> exact = disclosure.safe_k_delta(k=20, rate=0.2, epsilon=1)
+        >>> exact <= disclosure.safe_k_delta_published(k=20, rate=0.2, epsilon=1)
+        True
+
+    References:
+        Li, Qardaji and Su (2012).
+    """
     share, least, eps = _checked(k, rate, epsilon)
     beta, g = float(share), _border(share, eps)
     worst, decay = 0.0, _divergence(g, beta)
@@ -221,7 +370,8 @@ def _checked(k: int, rate: Number, epsilon: Number) -> tuple[Fraction, int, Frac
         low, high = exp_minus(eps, precision)
     if high > (1 - share) * 2**precision:
         raise InvalidArgument(
-            f"epsilon must be at least -ln(1 - rate) = {-math.log1p(-float(share)):.6g}, "
+            "epsilon must be at least -ln(1 - rate) = "
+            f"{short(-math.log1p(-float(share)), digits=6)}, "
             f"got {float(eps):g}: raise it or lower the rate."
         )
     return share, count("k", k), eps

@@ -17,9 +17,11 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.boundary.values import as_number, as_text
 from discreet.core._validate import as_mapping, as_tuple, count, finite
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.data._numpy.encode import by_value, texts
+from discreet.data._numpy.encode import DistinctTexts, by_value, numbered
+from discreet.data._numpy.encode import distinct as distinct_texts
 
 # ── Equivalence classes
 # ────────────────────────────────────────────────────────────────────────────
@@ -136,17 +138,44 @@ class EncodedColumn:
 
 @dataclass(frozen=True, slots=True)
 class IntervalHierarchy:
-    """Numbers in ever longer intervals. Made by `intervals`."""
+    """Nested intervals for a column of numbers. Made by `interval_hierarchy`.
+
+    Args:
+        edges: Edges of the intervals of each level, finest level first.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.interval_hierarchy(range(0, 101, 5), range(0, 101, 20)).height
+        3
+    """
 
     edges: tuple[tuple[float, ...], ...]
 
     @property
     def height(self) -> int:
-        """The last level."""
+        """The last level, at which all values are equal."""
         return len(self.edges) + 1
 
     def code(self, series: Series) -> EncodedColumn:
-        """The column in codes."""
+        """Encode a column at every level.
+
+        Args:
+            series: Column of numbers, as a narwhals series.
+
+        Returns:
+            Codes of the values, and what they become at each level.
+
+        Raises:
+            OutOfDomain: The column does not contain numbers.
+
+        Examples:
+            >>> import narwhals.stable.v2 as narwhals
+            >>> import polars
+            >>> from discreet import disclosure
+            >>> ages = narwhals.from_native(polars.Series([31, 62]), series_only=True)
+            >>> disclosure.interval_hierarchy(range(0, 101, 20)).code(ages).height
+            2
+        """
         exact, doubles, codes = numbers(series)
         levels = []
         for edges in self.edges:
@@ -158,17 +187,42 @@ class IntervalHierarchy:
 
 @dataclass(frozen=True, slots=True)
 class CategoryHierarchy:
-    """Names in ever larger groups. Made by `categories`."""
+    """Groups of increasing size for a column of names. Made by `category_hierarchy`.
+
+    Args:
+        maps: Maps from one level to the next, finest level first.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.category_hierarchy({"Ulm": "south", "Kiel": "north"}).height
+        2
+    """
 
     maps: tuple[Mapping[str, str], ...]
 
     @property
     def height(self) -> int:
-        """The last level."""
+        """The last level, at which all values are equal."""
         return len(self.maps) + 1
 
     def code(self, series: Series) -> EncodedColumn:
-        """The column in codes."""
+        """Encode a column at every level.
+
+        Args:
+            series: Column, as a narwhals series.
+
+        Returns:
+            Codes of the values, and what they become at each level.
+
+        Examples:
+            >>> import narwhals.stable.v2 as narwhals
+            >>> import polars
+            >>> from discreet import disclosure
+            >>> towns = narwhals.from_native(polars.Series(["Ulm", "Kiel"]), series_only=True)
+            >>> regions = disclosure.category_hierarchy({"Ulm": "south", "Kiel": "north"})
+            >>> regions.code(towns).names(1)
+            ('north', 'south', '(other)', '(missing)')
+        """
         exact, codes = distinct(series)
         levels = []
         groups = {leaf: leaf for leaf in self.maps[0]} if self.maps else {}
@@ -186,18 +240,43 @@ class CategoryHierarchy:
 
 @dataclass(frozen=True, slots=True)
 class PrefixHierarchy:
-    """Codes such as postcodes, of which ever fewer letters are kept. Made by `prefixes`."""
+    """Prefixes of codes such as postcodes. Made by `prefix_hierarchy`.
+
+    Args:
+        length: Number of characters of a code.
+        keep: Number of characters that are kept at each level.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.prefix_hierarchy(5, keep=[3, 2]).height
+        3
+    """
 
     length: int
     keep: tuple[int, ...]
 
     @property
     def height(self) -> int:
-        """The last level."""
+        """The last level, at which all values are equal."""
         return len(self.keep) + 1
 
     def code(self, series: Series) -> EncodedColumn:
-        """The column in codes."""
+        """Encode a column at every level.
+
+        Args:
+            series: Column, as a narwhals series.
+
+        Returns:
+            Codes of the values, and what they become at each level.
+
+        Examples:
+            >>> import narwhals.stable.v2 as narwhals
+            >>> import polars
+            >>> from discreet import disclosure
+            >>> codes = narwhals.from_native(polars.Series(["10115", "10999"]), series_only=True)
+            >>> disclosure.prefix_hierarchy(5, keep=[3, 2]).code(codes).names(2)
+            ('10*',)
+        """
         exact, codes = distinct(series)
         levels = []
         for keep in self.keep:
@@ -215,26 +294,64 @@ Hierarchy: TypeAlias = IntervalHierarchy | CategoryHierarchy | PrefixHierarchy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HierarchyLevel:
-    """One level of a hierarchy, as a fixed public map of a value. Made by `at`."""
+    """One level of a hierarchy, as a fixed public map. Made by `hierarchy_level`.
+
+    Attributes:
+        hierarchy: The hierarchy.
+        level: Level from 0 (values are kept) to `hierarchy.height` (all values are equal).
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.hierarchy_level(disclosure.prefix_hierarchy(5, keep=[3]), 1).level
+        1
+    """
 
     hierarchy: Hierarchy
     level: int
 
     def labels(self, series: Series) -> tuple[Sequence[str], Ints]:
-        """What the values of a column become: names, and the place of each row's."""
+        """Map the values of a column to labels.
+
+        Args:
+            series: Column, as a narwhals series.
+
+        Returns:
+            The labels, and the index of the label of each row.
+
+        Examples:
+            >>> import narwhals.stable.v2 as narwhals
+            >>> import polars
+            >>> from discreet import disclosure
+            >>> level = disclosure.hierarchy_level(disclosure.prefix_hierarchy(5, keep=[3]), 1)
+            >>> codes = narwhals.from_native(polars.Series(["10115", "10999"]), series_only=True)
+            >>> labels, index = level.labels(codes)
+            >>> [labels[i] for i in index]
+            ['101*', '109*']
+        """
         coded = self.hierarchy.code(series)
         return coded.names(self.level), coded.up[self.level][coded.codes]
 
 
 def interval_hierarchy(*levels: Iterable[float]) -> IntervalHierarchy:
-    """Intervals for a column of numbers, from the edges of each level, finest first.
+    """Create a hierarchy of intervals for a column of numbers.
 
-    A value on an edge belongs to the interval on its right, the last edge to the last interval.
-    Values outside become "< first" or "> last". Edges of a level must be edges of the level before,
-    with the same ends.
+    A value on an edge belongs to the interval on its right, and the last edge to the last interval.
+    Values outside become `"< first"` or `"> last"`.
 
-    >>> interval_hierarchy(range(0, 101, 5), range(0, 101, 20)).height
-    3
+    Args:
+        levels: Edges of each level, finest first. Edges of a level must also be edges of the level
+            before, with the same ends.
+
+    Returns:
+        The hierarchy.
+
+    Raises:
+        InvalidArgument: There is no level, or the edges do not increase or are not nested.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.interval_hierarchy(range(0, 101, 5), range(0, 101, 20)).height
+        3
     """
     if not levels:
         raise InvalidArgument("intervals takes the edges of at least one level, got none.")
@@ -253,13 +370,24 @@ def interval_hierarchy(*levels: Iterable[float]) -> IntervalHierarchy:
 
 
 def category_hierarchy(*maps: Mapping[Any, str]) -> CategoryHierarchy:
-    """Groups for a column of names: each map leads from one level to the next, finest first.
+    """Create a hierarchy of groups for a column of names.
 
-    Without a map the column is kept or left out as a whole. A value that the first map does not
-    know becomes "(other)".
+    Without a map, the column is either kept or suppressed as a whole.
 
-    >>> category_hierarchy({"Ulm": "south", "Kiel": "north"}).height
-    2
+    Args:
+        maps: Maps from one level to the next, finest first. A value that the first map does not
+            contain becomes `"(other)"`.
+
+    Returns:
+        The hierarchy.
+
+    Raises:
+        InvalidArgument: A map is empty, or does not contain a group of the level before.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.category_hierarchy({"Ulm": "south", "Kiel": "north"}).height
+        2
     """
     read: list[Mapping[str, str]] = []
     for given in maps:
@@ -273,10 +401,22 @@ def category_hierarchy(*maps: Mapping[Any, str]) -> CategoryHierarchy:
 
 
 def prefix_hierarchy(length: int, *, keep: Iterable[int]) -> PrefixHierarchy:
-    """First letters of a code of ``length`` letters: how many are kept at each level.
+    """Create a hierarchy of prefixes for codes such as postcodes.
 
-    >>> prefix_hierarchy(5, keep=[3, 2]).height
-    3
+    Args:
+        length: Number of characters of a code.
+        keep: Number of characters that are kept at each level, decreasing and below `length`.
+
+    Returns:
+        The hierarchy.
+
+    Raises:
+        InvalidArgument: The numbers do not decrease.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> disclosure.prefix_hierarchy(5, keep=[3, 2]).height
+        3
     """
     whole = count("length", length)
     read = tuple(count("keep", n) for n in as_tuple("keep", keep))
@@ -287,11 +427,28 @@ def prefix_hierarchy(length: int, *, keep: Iterable[int]) -> PrefixHierarchy:
 
 
 def hierarchy_level(hierarchy: Hierarchy, level: int) -> HierarchyLevel:
-    """One level of a hierarchy as a fixed map: 0 keeps values, the last level makes all equal."""
+    """Choose one level of a hierarchy as a fixed public map.
+
+    Args:
+        hierarchy: Hierarchy of a column.
+        level: Level from 0 (values are kept) to `hierarchy.height` (all values are equal).
+
+    Returns:
+        The map, for `safe_k_anonymity`.
+
+    Raises:
+        InvalidArgument: `hierarchy` is not a hierarchy, or has no such level.
+
+    Examples:
+        >>> from discreet import disclosure
+        >>> ages = disclosure.interval_hierarchy(range(0, 101, 5), range(0, 101, 20))
+        >>> disclosure.hierarchy_level(ages, 2).level
+        2
+    """
     if not isinstance(hierarchy, IntervalHierarchy | CategoryHierarchy | PrefixHierarchy):
         raise InvalidArgument(
-            "hierarchy must come from intervals(), categories() or prefixes(), "
-            f"got {type(hierarchy).__name__}."
+            "hierarchy must come from interval_hierarchy(), category_hierarchy() or "
+            f"prefix_hierarchy(), got {type(hierarchy).__name__}."
         )
     step = count("level", level, minimum=0)
     if step > hierarchy.height:
@@ -330,7 +487,7 @@ def numbers(series: Series) -> tuple[Any, Floats, Ints]:
         values = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
         exact, codes = np.unique(values, return_inverse=True)
         return exact, exact, codes
-    null = series.is_null().to_numpy()
+    null = _null(series)
     if not null.any():
         exact, codes = np.unique(series.to_numpy(), return_inverse=True)
         return exact, exact.astype(np.float64), codes
@@ -360,16 +517,30 @@ def _bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
     return (*inside, f"< {name(edges[0])}", f"> {name(edges[-1])}", MISSING)
 
 
-def _labels(series: Series) -> Series:
+def _labels(series: Series) -> DistinctTexts:
     """Each value as Python writes it, whatever the others are; what has no text is empty."""
-    null = series.is_null().to_list()
-    plain = ["" if n else _label(v) for v, n in zip(series.to_list(), null, strict=True)]
-    return nw.new_series("text", plain, nw.String, backend=series.implementation)
+    null = _null(series)
+    return numbered("" if n else _label(v) for v, n in zip(series.to_list(), null, strict=True))
+
+
+def _null(series: Series) -> NDArray[np.bool_]:
+    """Which values are missing."""
+    try:
+        missing: NDArray[np.bool_] = series.is_null().to_numpy()
+    except ArithmeticError:  # pandas asks each decimal, and a signaling NaN answers by an error
+        return np.array([not isinstance(v, str) and not as_text(v) for v in series.to_list()])
+    return missing
 
 
 def _label(value: object) -> str:
+    """What `distinct` shows of a value in a column of its own type: 1.0 is 1 beside texts, too."""
     try:
-        found = str(value)
+        if isinstance(value, complex | np.complexfloating):  # NumPy made all of them complex
+            value = value.real if value.imag == 0 else None
+        if isinstance(value, int | float | np.number | np.bool_):
+            number = as_number(value)
+            value = bool(number) if isinstance(value, bool | np.bool_) else number
+        found = "" if value is None else name(value)
         found.encode()
     except Exception:  # noqa: BLE001 - its text could quote the value
         return ""
@@ -390,11 +561,11 @@ def distinct(series: Series) -> tuple[list[str | None], Ints]:
         return shown, places.astype(np.int64, copy=False)
     # pandas writes moments and durations by what the whole column needs: here each by itself.
     alone = series.dtype in (nw.String, nw.Date) or series.dtype.is_integer()
-    plain = texts(series, "text") if alone else _labels(series)
-    known: list[str | None] = sorted(plain.unique().to_list()) if len(plain) else []
+    found = distinct_texts(series, "text") if alone else _labels(series)
+    known: list[str | None] = [*sorted(found.texts)]
     place = {text: i for i, text in enumerate(known)}
-    codes = by_value(plain, place.__getitem__)
-    null = series.is_null().to_numpy()
+    codes = by_value(found, place.__getitem__)
+    null = _null(series)
     if null.any():  # empty text is a text
         codes = np.where(null, len(known), codes)
         known.append(None)

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from discreet.core._rational import Number
 from discreet.core._validate import as_mapping, as_tuple, count, one_of, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.core.number_format import percent
+from discreet.core.tabular import Record, Tabular
 from discreet.disclosure._disclosure_risk import (
     DisclosureRisk,
     Frame,
@@ -155,12 +157,10 @@ class GeneralizationLattice:
 
 
 def optimal(lattice: GeneralizationLattice) -> GeneralizationResult:
-    """The node of smallest loss among all that keep the promise.
-
-    Proof: nodes are visited in the order of their loss without suppression, a lower bound of the
-    loss, until the bound reaches the best loss found. A node is skipped only when one above it
-    failed, and then it fails too (head of this module).
-    """
+    """The node of smallest loss among all that keep the promise."""
+    # Proof: nodes are visited in the order of their loss without suppression, a lower bound of the
+    #   loss, until the bound reaches the best loss found. A node is skipped only when one above it
+    #   failed, and then it fails too (head of this module).
     sizes = [height + 1 for height in lattice.top]
     if math.prod(sizes) > LARGEST_LATTICE:
         raise Unsupported(
@@ -327,14 +327,12 @@ def _rest(origin: Ints, alone: Flags, classes: int) -> Flags:
 def recode(
     columns: Sequence[EncodedColumn], *, k: int, progress: Callable[[str], None] = lambda _: None
 ) -> LocalRecoding:
-    """Levels for every row such that each class has at least k rows (if there are so many in all).
-
-    Theorem: every class of the result has at least k rows.
-    Proof: the first class has all rows. A split makes classes of at least k rows, and leaves a
-        rest that is empty or has at least k rows (a smaller rest takes in another group, and if
-        there is none, nothing is split). Classes with the same label only merge.
-    Source: after LeFevre, DeWitt, Ramakrishnan 2006.
-    """
+    """Levels for every row such that each class has at least k rows (if there are so many)."""
+    # Theorem: every class of the result has at least k rows.
+    # Proof: the first class has all rows. A split makes classes of at least k rows, and leaves a
+    #   rest that is empty or has at least k rows (a smaller rest takes in another group, and if
+    #   there is none, nothing is split). Classes with the same label only merge.
+    # Source: after LeFevre, DeWitt, Ramakrishnan 2006.
     cells = together([column.codes for column in columns], [column.size(0) for column in columns])
     state = _State(
         codes=[column.codes[cells.head] for column in columns],
@@ -373,40 +371,72 @@ Method: TypeAlias = Literal["optimal", "greedy", "local"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnonymizedTable:
-    """A table that was made coarser, with what is left of risk and of information."""
+class AnonymizedTable(Tabular):
+    """A k-anonymous table, with the remaining risk and the lost information.
+
+    Attributes:
+        frame: Released rows, as the same kind of data frame.
+        method: Search method that was used.
+        asked: The k that was requested.
+        levels: Level of each column, or None for local recoding.
+        heights: Last level of each column.
+        suppressed: Number of rows that were dropped.
+        loss: Information lost, from 0 (nothing) to 1 (everything), averaged over the cells.
+        before: Disclosure risk of the original table.
+        risk: Disclosure risk of the released table.
+
+    Examples:
+        >>> import polars
+        >>> from discreet import disclosure
+        >>> ages = disclosure.interval_hierarchy(range(0, 101, 20))
+        >>> frame = polars.DataFrame({"age": [31, 35, 62, 64]})
+        >>> disclosure.k_anonymize(frame, quasi_identifiers={"age": ages}, k=2).k
+        2
+    """
 
     frame: Any = field(repr=False)
-    """The released rows, as the kind of frame that was given."""
     method: Method
     asked: int
     levels: Mapping[str, int] | None
-    """The level of each column; None for local recoding, where every class has its own."""
     heights: Mapping[str, int]
     suppressed: int
-    """Rows that were left out."""
     loss: float
-    """Information lost, from 0 (nothing) to 1 (all), averaged over the cells of the table."""
     before: DisclosureRisk
     risk: DisclosureRisk
 
+    def rows(self) -> list[Record]:
+        """List the released rows; `frame` holds them as the kind of frame that was given.
+
+        Returns:
+            One dict for each row.
+
+        Examples:
+            >>> import polars
+            >>> from discreet import disclosure
+            >>> ages = disclosure.interval_hierarchy(range(0, 101, 20))
+            >>> frame = polars.DataFrame({"age": [31, 35, 62, 64]})
+            >>> len(disclosure.k_anonymize(frame, quasi_identifiers={"age": ages}, k=2).rows())
+            4
+        """
+        return list(nw.from_native(self.frame, eager_only=True).iter_rows(named=True))
+
     @property
     def k(self) -> int:
-        """The size of the smallest class that was released."""
+        """Size of the smallest class that was released."""
         return self.risk.k
 
     @property
     def discernibility(self) -> int:
-        """Sum of squared class sizes; a row left out counts as many as there were rows."""
+        """Sum of squared class sizes. A dropped row adds the original number of rows."""
         kept = int((self.risk.sizes.astype(np.float64) ** 2).sum())
-        return kept + self.suppressed * self.before.rows
+        return kept + self.suppressed * self.before.row_count
 
     def __repr__(self) -> str:
         how = "levels of each class" if self.levels is None else _levels(self.levels, self.heights)
         return "\n".join(
             [
-                f"Anonymized(k = {self.k}, asked {self.asked}; {self.method}: {how})",
-                f"  {self.suppressed:,} rows left out; information lost: {self.loss:.1%}",
+                f"anonymized table, k = {self.k} (asked {self.asked}); {self.method}: {how}",
+                f"  {self.suppressed:,} rows left out; information lost: {percent(self.loss)}",
                 *(f"  {line}" for line in str(self.risk).splitlines()),
                 "  Not differentially private: whoever knows more can learn more.",
             ]
@@ -424,23 +454,56 @@ def k_anonymize(
     method: Method = "optimal",
     progress: Callable[[str], None] = lambda _: None,
 ) -> AnonymizedTable:
-    """Release a table in which every row agrees with k - 1 others in all quasi-identifiers.
+    """Generalize a table until each row agrees with at least k - 1 others.
 
-    ``quasi_identifiers`` gives the public hierarchy of each column that an attacker may know.
-    ``sensitive`` columns are released as they are, and how much a class tells about them is
-    reported; so are the
-    columns named in ``keep``. All others are left out. At most the share ``suppress`` of the rows
-    may be left out as well. ``method``: "optimal" and "greedy" choose one level for each column
-    (optimal: with the smallest loss of all), "local" gives every class its own. ``progress`` is
-    told what is being done.
+    Rows agree if they have the same labels in all quasi-identifiers.
 
-    Theorem: the classes of the released table have at least k rows. Against somebody who knows
-        only the quasi-identifiers, a row is found with probability at most 1/k.
-    Proof: classes are counted again on the released labels; smaller ones are left out.
-    Source: Sweeney 2002; B8. Search: after Samarati 2001, and Kohlmayer et al. 2012.
-    Needs: nothing of the attacker can be enforced. Equal sensitive values in a class, other
-        releases, or knowledge of another column break it: not differential privacy (M8).
+    Args:
+        frame: Table to release: any data frame that narwhals supports.
+        quasi_identifiers: Public hierarchy of each column that an attacker may know.
+        k: Smallest size of a class.
+        sensitive: Columns that are released unchanged, and for which diversity is reported.
+        keep: Other columns that are released unchanged. All remaining columns are dropped.
+        suppress: Largest share of rows that may be dropped.
+        method: `"optimal"` finds the level of each column with the smallest loss, `"greedy"` finds
+            good levels faster, and `"local"` gives each class its own levels.
+        progress: Function that receives a text for each step of the search.
+
+    Returns:
+        The released table with its risk and the lost information.
+
+    Raises:
+        InvalidArgument: A column does not exist or is named twice, or an argument is outside its
+            range.
+        OutOfDomain: The table has fewer than k rows.
+
+    Privacy:
+        Not differentially private. An attacker who knows only the quasi-identifiers finds a row
+        with probability at most 1/k. Equal sensitive values in a class, other releases or further
+        knowledge break this protection.
+
+    Examples:
+        >>> import polars
+        >>> from discreet import disclosure
+        >>> ages = disclosure.interval_hierarchy(range(0, 101, 20))
+        >>> frame = polars.DataFrame({"age": [31, 35, 62, 64]})
+        >>> table = disclosure.k_anonymize(frame, quasi_identifiers={"age": ages}, k=2)
+        >>> table.frame["age"].to_list()
+        ['[20, 40)', '[20, 40)', '[60, 80)', '[60, 80)']
+
+    See Also:
+        `safe_k_anonymity`: with a guarantee. [Disclosure control](../how-to/disclosure.md).
+
+    References:
+        Sweeney (2002). Samarati (2001).
+        [Proof](../theory/theorems.md#disclosure.k_anonymity.k_anonymize).
     """
+    # Theorem: the classes of the released table have at least k rows. Against somebody who knows
+    #   only the quasi-identifiers, a row is found with probability at most 1/k.
+    # Proof: classes are counted again on the released labels; smaller ones are left out.
+    # Source: Sweeney 2002; B8. Search: after Samarati 2001, and Kohlmayer et al. 2012.
+    # Needs: nothing of the attacker can be enforced. Equal sensitive values in a class, other
+    #   releases, or knowledge of another column break it: not differential privacy (M8).
     wanted = count("k", k)
     share = probability("suppress", suppress)
     one_of("method", method, ("optimal", "greedy", "local"))
@@ -504,8 +567,8 @@ def _checked(
     for name, hierarchy in quasi_identifiers.items():
         if not isinstance(hierarchy, IntervalHierarchy | CategoryHierarchy | PrefixHierarchy):
             raise InvalidArgument(
-                f"quasi[{name!r}] must be made by intervals(), categories() or prefixes(), "
-                f"got {type(hierarchy).__name__}."
+                f"quasi_identifiers[{name!r}] must be made by interval_hierarchy(), "
+                f"category_hierarchy() or prefix_hierarchy(), got {type(hierarchy).__name__}."
             )
     twice = set(quasi_identifiers) & set(others)
     if twice or len(set(others)) < len(others):

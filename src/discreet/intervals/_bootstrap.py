@@ -34,19 +34,41 @@ def bootstrap(
     trials: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """Another interval for a released mean, from simulations of a model with what was released.
+    """Compute a bootstrap interval for a mean that was released.
 
-    Post-processing: nothing private is read. Made-up columns of the model go through the same
-    clipping, noise and clamping; how far their noisy means are from the model's own is taken as the
-    law of the error. Without a ``model``, rows are normal and such that, once clipped, they have
-    the released mean and variance, as far as clipped normal rows can.
+    It simulates columns from a model with the released mean and variance, with the same clipping
+    and noise. Nothing private is read, so it costs no budget. This is a heuristic: where the noise
+    of the variance is large, it covers less often than its confidence level.
 
-    Heuristic: no theorem, ``guaranteed`` is None. What it covers in simulations is stated in
-    docs/theory/intervals.md: less than its level where the noise on the variance is large.
+    Args:
+        plan: Plan made by `discreet.intervals.mean` that releases a variance or knows it.
+        answer: Interval that the plan released.
+        model: Function `(generator, size, mean, std)` that draws a table of rows. By default normal
+            rows that have the released mean and variance after clipping.
+        trials: Number of simulated columns, at least 20.
+        seed: Seed of the simulation.
 
-    Source: Ferrando, Wang, Sheldon 2022.
-    Needs: a plan of `mean_interval` that released a variance, or knows it.
+    Returns:
+        An interval whose `guaranteed` coverage is None.
+
+    Raises:
+        InvalidArgument: `trials` is too small, or the plan has neither a released nor a known
+            variance.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.intervals.mean(
+        ...     lower=0, upper=10, public_rows=1_000, epsilon=1, variance=4
+        ... )
+        >>> interval = discreet.intervals.bootstrap(plan, plan.release([5] * 1_000), trials=20)
+        >>> interval.low <= interval.high
+        True
+
+    References:
+        Ferrando, Wang and Sheldon (2022).
     """
+    # Source: Ferrando, Wang, Sheldon 2022.
+    # Needs: a plan of `mean_interval` that released a variance, or knows it.
     many = check.count("trials", trials, minimum=20)
     again = MeanBootstrap(plan=plan, model=model, trials=many)
     return again.interval(answer.released, np.random.default_rng(seed), seeded_rng(seed))

@@ -13,10 +13,13 @@ from numpy.typing import ArrayLike
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.mechanisms._inputs import read
+from discreet.core.number_format import short
+from discreet.core.tabular import Record
+from discreet.mechanisms._inputs import read_column
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource, resolve_rng, seeded_rng
 from discreet.noise.uniform import uniform_integers
+from discreet.query.result import Result, records
 
 # ── Coverage by simulation ───────────────────────────────────────────────────────────────────────
 
@@ -29,8 +32,8 @@ Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, int]], Floats]
 _CELLS = 1 << 21
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageEstimate:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CoverageEstimate(Result):
     """How often an interval held the truth, in a simulation."""
 
     held: int
@@ -48,6 +51,20 @@ class CoverageEstimate:
         """Share of the trials in which the truth was held."""
         return self.held / self.trials
 
+    def rows(self, confidence: float = 0.95) -> list[Record]:
+        """List the share of the trials in which the truth was held, with Wilson's interval.
+
+        Args:
+            confidence: Probability with which the interval holds the true coverage.
+
+        Returns:
+            One record: value, std, low and high.
+        """
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
+        low, high = self.bounds((1 + inside) / 2)
+        std = math.sqrt(self.rate * (1 - self.rate) / self.trials)
+        return records((), [()], value=[self.rate], std=[std], low=[low], high=[high])
+
     def bounds(self, confidence: float = 0.999) -> tuple[float, float]:
         """Wilson's interval for the true coverage, one-sided on each side at ``confidence``."""
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
@@ -64,9 +81,11 @@ class CoverageEstimate:
     def __str__(self) -> str:
         low, high = self.bounds()
         return (
-            f"coverage {self.rate:.4f} ({low:.4f} to {high:.4f}) of {self.nominal:g}, "
-            f"width {self.width:.4g} ({self.plain:.4g} without privacy)"
+            f"coverage {short(self.rate)} ({short(low)} to {short(high)}) of {self.nominal:g}, "
+            f"width {short(self.width)} ({short(self.plain)} without privacy)"
         )
+
+    __repr__ = __str__
 
 
 def coverage(
@@ -79,11 +98,41 @@ def coverage(
     trials: int = 20_000,
     seed: int = 0,
 ) -> CoverageEstimate:
-    """Simulate an interval on made-up columns of a law whose parameter is known (C14).
+    """Measure by simulation how often an interval covers the true parameter.
 
-    ``method(table, bits)`` gives the ends of one interval for each row of a table, like
-    `MeanInterval.simulate`; `each` lifts a method for one column. Columns are made and given over
-    in pieces, so that memory does not grow with ``trials``.
+    Args:
+        method: Function `(table, rng)` that returns the lower and upper ends, one interval per row
+            of the table. Plans have a method `simulate` for this; `per_column` adapts a function
+            for one column.
+        draw: Function `(generator, size)` that draws a table of simulated values.
+        truth: True parameter of the simulated distribution.
+        rows: Number of values per simulated column, at least 2.
+        confidence: Confidence level that the interval claims.
+        trials: Number of simulated columns.
+        seed: Seed of the simulation.
+
+    Returns:
+        An estimate with `rate`, `bounds(confidence)`, `holds(confidence)` and widths.
+
+    Raises:
+        InvalidArgument: A number is outside its range, or `draw` returns a table of another size.
+        OutOfDomain: `method` does not return one interval per row.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.intervals.mean(
+        ...     lower=-4, upper=4, public_rows=50, epsilon=1, variance=1
+        ... )
+        >>> estimate = discreet.intervals.coverage(
+        ...     plan.simulate,
+        ...     draw=lambda generator, size: generator.normal(size=size),
+        ...     truth=0,
+        ...     rows=50,
+        ...     confidence=0.95,
+        ...     trials=200,
+        ... )
+        >>> 0.8 < estimate.rate <= 1
+        True
     """
     many, size = check.count("trials", trials), check.count("rows", rows, minimum=2)
     nominal = float(check.probability("confidence", confidence, zero=False, one=False))
@@ -115,7 +164,21 @@ def coverage(
 
 
 def per_column(release: Callable[[Floats, RandomSource], tuple[float, float]]) -> Method:
-    """A method for tables from one that gives the ends for one column."""
+    """Adapt an interval for one column to a method for `coverage`.
+
+    Args:
+        release: Function `(column, rng)` that returns the lower and the upper end.
+
+    Returns:
+        A function for tables that calls `release` for each row.
+
+    Examples:
+        >>> import discreet
+        >>> method = discreet.intervals.per_column(lambda column, rng: (min(column), max(column)))
+        >>> low, high = method([[1, 2, 3], [4, 5, 6]], discreet.seeded_rng(1))
+        >>> low.tolist(), high.tolist()
+        ([1.0, 4.0], [3.0, 6.0])
+    """
 
     def method(table: Floats, rng: RandomSource) -> tuple[Floats, Floats]:
         ends = np.array([release(column, rng) for column in table], dtype=np.float64)
@@ -152,16 +215,37 @@ class LeaveOneOut:
 
 
 def leave_one_out(values: ArrayLike, *, statistic: Statistic) -> LeaveOneOut:
-    """The largest change of a statistic when one row is left out: a diagnostic, not private (C7).
+    """Compute the largest change of a statistic when one row is left out.
 
-    In time O(n): sums without one row, and the three middle values for medians.
+    This is a diagnostic of private data. It is not a sensitivity, and noise scaled to it protects
+    nobody.
+
+    Args:
+        values: Private column of at least 2 numbers, or 3 for the variance.
+        statistic: `"mean"`, `"median"` or `"variance"`.
+
+    Returns:
+        An object that hides the number from its representation and refuses to be a float. Its
+        attribute `value` is private.
+
+    Raises:
+        InvalidArgument: `statistic` is not one of the three.
+        OutOfDomain: `values` is not a column, or has too few numbers.
+
+    Privacy:
+        The result is private data, with no guarantee. Do not publish it.
+
+    Examples:
+        >>> import discreet
+        >>> discreet.intervals.leave_one_out([1, 2, 3, 10], statistic="mean").value
+        2.0
     """
     check.one_of("statistic", statistic, get_args(Statistic))
-    given = read(values)
+    x = read_column(values)
+    x = x[np.isfinite(x)]
     least = 3 if statistic == "variance" else 2
-    if len(given.shape) != 1 or given.size < least:
+    if len(x) < least:
         raise OutOfDomain(f"values must be a sequence of {least} numbers or more.")
-    x = given.doubles
     moved = {"mean": _mean, "variance": _variance, "median": _median}[statistic](x)
     return LeaveOneOut(statistic=statistic, value=float(np.abs(moved).max()))
 
@@ -194,8 +278,8 @@ def fractional_ages(ages: ArrayLike, *, rng: RandomSource | None = None) -> Floa
 
     Data preparation, not a mechanism: it protects nobody.
     """
-    given = read(ages)
-    if given.whole is None or len(given.shape) != 1:
+    years = read_column(ages)
+    if (years != np.floor(years)).any():
         raise OutOfDomain("ages must be a sequence of whole numbers.")
-    days = 1 + uniform_integers(_DAYS, given.size, resolve_rng(rng))
-    return np.asarray(given.whole + days / _DAYS)
+    days = 1 + uniform_integers(_DAYS, len(years), resolve_rng(rng))
+    return np.asarray(years + days / _DAYS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,8 @@ from discreet.intervals.studentized import (
     column_of,
     interval_spec,
 )
-from discreet.mechanisms._inputs import read
+from discreet.mechanisms._drawn import charges
+from discreet.mechanisms._inputs import read_column
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource, resolve_rng
@@ -86,16 +87,13 @@ class DifferenceInterval(Mechanism):
             return self.inner.release(self._both(first, second), rng=source)
 
     def _both(self, first: ArrayLike, second: ArrayLike) -> Floats:
-        both = [read(first), read(second)]
-        if any(
-            len(one.shape) != 1 or one.size != size
-            for one, size in zip(both, self.sizes, strict=True)
-        ):
+        both = [read_column(first), read_column(second)]
+        if tuple(map(len, both)) != self.sizes:
             raise OutOfDomain(
                 f"first and second must be {self.sizes[0]} and {self.sizes[1]} numbers, the "
                 "declared numbers of rows."
             )
-        return np.concatenate([one.doubles for one in both])
+        return np.concatenate(both)
 
     def simulate(self, tables: Floats, rng: RandomSource) -> tuple[Floats, Floats]:
         """Ends for each row of ``tables``: a first column followed by a second, for `coverage`."""
@@ -106,8 +104,10 @@ class DifferenceInterval(Mechanism):
         return self.inner.forecast(std)
 
     def certify(self) -> Certificate:
-        """Recompute the guarantees of both noises from their exact laws."""
-        return self.inner.certify()
+        """Recompute the guarantees of both noises, and how far one row moves what they are for."""
+        inner = self.inner.certify()
+        drawn = (*inner.drawn, charges("what is charged", self.guarantee, self.inner.guarantee))
+        return replace(inner, guarantee=self.guarantee, drawn=drawn).demand()
 
 
 def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
@@ -124,19 +124,58 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
     assume: Assume = "normal",
     granularity: Number | None = None,
 ) -> DifferenceInterval:
-    """A confidence interval for the difference of the means of two populations.
+    """Plan a confidence interval for the difference of the means of two groups.
 
-    Two columns, of public numbers of rows: treated and not, say, where who is in which group is
-    public. One difference is released, not two means: its noise is that of the smaller column
-    alone. The rest is as for `mean_interval`; unequal variances are allowed.
+    The groups may be, for example, people with and without a treatment. Who is in which group is
+    public. The variances may differ.
 
-    Theorem: the release is (epsilon, delta)-DP if one row of either column is replaced; its
-        coverage is that of `Studentized`.
-    Proof: a replaced row moves one of the means, by at most w / n, and one of the squared errors
-        s^2 / n, by at most w^2 / n^2, for the smaller n at most. Noise for that; they compose.
-    Source: Welch 1947 (degrees of freedom, from below); docs/theory/intervals.md. C9-C12.
-    Needs: bounds, rows and std from elsewhere than the private columns; each at least two rows.
+    Args:
+        lower: Public lower bound of the values. Values are clipped.
+        upper: Public upper bound.
+        public_rows: Numbers of rows of the two groups, each at least 2.
+        epsilon: Privacy loss of the interval.
+        delta: Probability parameter of (epsilon, delta)-DP. Without it the noise is Laplace noise.
+        confidence: Confidence level, between 0 and 1.
+        share: Share of epsilon that pays for a noisy standard error. By default it is chosen to
+            make the interval short.
+        std: Public guess of the standard deviation of the rows. A wrong guess makes the interval
+            wider, but does not reduce its coverage.
+        method: `"safe"`, `"calibrated"` (shorter, based on a computation instead of a union bound)
+            or `"published"` (can be far below its confidence level).
+        assume: `"normal"` for rows that are approximately normal, or `"nothing"` for intervals that
+            cover for every distribution.
+        granularity: Spacing to which values are rounded, a power of two.
+
+    Returns:
+        A plan with `forecast(std)`, `release(first, second)` and `guarantee`.
+
+    Raises:
+        InvalidArgument: An argument is outside its range, or `method` does not fit `assume`.
+
+    Privacy:
+        (epsilon, delta)-DP if one row of either group is replaced. If you pass `account` to
+        `release`, it is charged before the data are read.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.intervals.difference(
+        ...     lower=0, upper=10, public_rows=(500, 400), epsilon=1, assume="nothing"
+        ... )
+        >>> 0 < plan.forecast(std=2).width < 20
+        True
+
+    See Also:
+        `discreet.intervals.mean`, [confidence intervals](../how-to/intervals.md).
+
+    References:
+        Welch (1947). [Proof](../theory/theorems.md#intervals._mean.difference_interval).
     """
+    # Theorem: the release is (epsilon, delta)-DP if one row of either column is replaced; its
+    #   coverage is that of `Studentized`.
+    # Proof: a replaced row moves one of the means, by at most w / n, and one of the squared errors
+    #   s^2 / n, by at most w^2 / n^2, for the smaller n at most. Noise for that; they compose.
+    # Source: Welch 1947 (degrees of freedom, from below); docs/theory/intervals.md. C9-C12.
+    # Needs: bounds, rows and std from elsewhere than the private columns; each at least two rows.
     if len(check.as_tuple("public_rows", public_rows)) != 2:
         raise InvalidArgument("public_rows must be two numbers, one for each column.")
     first, second = (check.count("public_rows", one, minimum=2) for one in public_rows)
@@ -173,26 +212,61 @@ def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
     assume: Assume = "normal",
     granularity: Number | None = None,
 ) -> StudentizedInterval:
-    """A confidence interval for a mean, of a column with a public number of rows.
+    """Plan a confidence interval for the mean of a column.
 
-    ``epsilon`` (and ``delta``) pay for all of it; without a delta the noise is Laplace and the
-    interval uses the exact law of sampling error plus noise. ``variance`` is that of the population
-    if it is public. Otherwise ``share`` of epsilon goes to a noisy variance: 0 for none, by default
-    what makes the interval short if the standard deviation is ``std`` (and the mean ``mean``),
-    public guesses (without one, balanced over many). A wrong guess costs width, not coverage.
+    It covers noise and sampling error. Without `delta` the noise is Laplace noise, and the interval
+    uses the exact distribution of sampling error plus noise.
 
-    ``method="calibrated"`` is shorter: its level rests on a computation instead of a union bound.
-    ``method="published"`` plugs in the noisy variance as it is, and can fall far short of its
-    level. ``assume="nothing"`` covers for any law of the rows and any number of them, with wider
-    intervals; for rare events, too.
+    Args:
+        lower: Public lower bound of the values. Values are clipped.
+        upper: Public upper bound.
+        public_rows: Public number of rows, at least 2.
+        epsilon: Privacy loss of the interval.
+        delta: Probability parameter of (epsilon, delta)-DP. With it the noise is Gaussian noise.
+        confidence: Confidence level, between 0 and 1.
+        variance: Variance of the population, if it is public.
+        share: Share of epsilon that pays for a noisy variance, 0 for none. By default it is chosen
+            to make the interval short.
+        std: Public guess of the standard deviation of the rows. A wrong guess makes the interval
+            wider, but does not reduce its coverage.
+        mean: Public guess of the mean.
+        method: `"safe"`, `"calibrated"` (shorter, based on a computation instead of a union bound)
+            or `"published"` (can be far below its confidence level).
+        assume: `"normal"` for rows that are approximately normal, or `"nothing"` for intervals that
+            cover for every distribution and every number of rows, also for rare events.
+        granularity: Spacing to which values are rounded, a power of two.
 
-    Theorem: the release is (epsilon, delta)-DP if one row is replaced; its coverage is that of
-        `Studentized`.
-    Proof: sum and variance get noise for their sensitivities, and compose; the interval is
-        post-processing.
-    Source: Biswal 2024, section 5.7, corrected; docs/theory/intervals.md. C9-C12.
-    Needs: bounds, rows, variance, std and mean from elsewhere than the private column; rows >= 2.
+    Returns:
+        A plan with `forecast(std)`, `release(values)` and `guarantee`.
+
+    Raises:
+        InvalidArgument: An argument is outside its range, or `method` does not fit `assume`.
+
+    Privacy:
+        (epsilon, delta)-DP if one row is replaced. If you pass `account` to `release`, it is
+        charged before the data are read.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.intervals.mean(
+        ...     lower=0, upper=10, public_rows=1_000, epsilon=1, variance=4
+        ... )
+        >>> interval = plan.release([5] * 1_000)
+        >>> interval.low < interval.high
+        True
+
+    See Also:
+        [Confidence intervals](../how-to/intervals.md), [theory](../theory/intervals.md).
+
+    References:
+        [Proof](../theory/theorems.md#intervals._mean.mean_interval).
     """
+    # Theorem: the release is (epsilon, delta)-DP if one row is replaced; its coverage is that of
+    #   `Studentized`.
+    # Proof: sum and variance get noise for their sensitivities, and compose; the interval is
+    #   post-processing.
+    # Source: Biswal 2024, section 5.7, corrected; docs/theory/intervals.md. C9-C12.
+    # Needs: bounds, rows, variance, std and mean from elsewhere than the private column; rows >= 2.
     size = check.count("public_rows", public_rows, minimum=2)
     known = None if variance is None else float(check.non_negative("variance", variance)) / size
     asked = interval_spec(
@@ -223,21 +297,52 @@ def variance_interval(  # noqa: PLR0913 - each is a public choice with a name
     assume: Assume = "normal",
     granularity: Number | None = None,
 ) -> StudentizedInterval:
-    """A confidence interval for the variance of the population a private column was drawn from.
+    """Plan a confidence interval for the variance of the population of a column.
 
-    ``share`` of epsilon goes to the noisy error of the noisy variance, by default what makes the
-    interval short if the standard deviation is ``std``, a public guess. With ``assume="nothing"``
-    it covers for any law of the rows and any number of them.
+    Args:
+        lower: Public lower bound of the values. Values are clipped.
+        upper: Public upper bound.
+        public_rows: Public number of rows, at least 4.
+        epsilon: Privacy loss of the interval.
+        delta: Probability parameter of (epsilon, delta)-DP. Without it the noise is Laplace noise.
+        confidence: Confidence level, between 0 and 1.
+        share: Share of epsilon that pays for the noisy error of the variance. By default it is
+            chosen to make the interval short.
+        std: Public guess of the standard deviation of the rows. A wrong guess makes the interval
+            wider, but does not reduce its coverage.
+        assume: `"normal"` for rows that are approximately normal, or `"nothing"` for intervals that
+            cover for every distribution.
+        granularity: Spacing to which values are rounded, a power of two.
 
-    Theorem: the release is (epsilon, delta)-DP if one row is replaced; its coverage is that of
-        `Studentized`.
-    Proof: the sample variance of n rows in a range of w moves by at most w^2 / n; the sample
-        variance of squared half-differences of disjoint pairs of rows by the same with their range
-        and number; they compose, and the interval is post-processing. If nothing is assumed, a
-        U-statistic is bounded like a mean of n // 2 numbers.
-    Source: Hoeffding 1963; docs/theory/intervals.md. C1, C11.
-    Needs: bounds, rows and std from elsewhere than the private column; rows >= 4.
+    Returns:
+        A plan with `forecast(std)`, `release(values)` and `guarantee`.
+
+    Raises:
+        InvalidArgument: An argument is outside its range.
+
+    Privacy:
+        (epsilon, delta)-DP if one row is replaced. If you pass `account` to `release`, it is
+        charged before the data are read.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.intervals.variance(
+        ...     lower=0, upper=10, public_rows=1_000, epsilon=1, assume="nothing"
+        ... )
+        >>> 0 < plan.forecast(std=2).width < 100
+        True
+
+    References:
+        [Proof](../theory/theorems.md#intervals._mean.variance_interval).
     """
+    # Theorem: the release is (epsilon, delta)-DP if one row is replaced; its coverage is that of
+    #   `Studentized`.
+    # Proof: the sample variance of n rows in a range of w moves by at most w^2 / n; the sample
+    #   variance of squared half-differences of disjoint pairs of rows by the same with their range
+    #   and number; they compose, and the interval is post-processing. If nothing is assumed, a
+    #   U-statistic is bounded like a mean of n // 2 numbers.
+    # Source: Hoeffding 1963; docs/theory/intervals.md. C1, C11.
+    # Needs: bounds, rows and std from elsewhere than the private column; rows >= 4.
     size = check.count("public_rows", public_rows, minimum=4)
     asked = interval_spec(
         VarianceStatistic(column=column_of(lower, upper, granularity, size), size=size),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -14,9 +13,11 @@ from scipy.special import betaincinv
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 from discreet.intervals import interval as laws
-from discreet.intervals.interval import Interval, IntervalAnswers, IntervalForecast, IntervalPlan
+from discreet.intervals.interval import IntervalAnswers, IntervalForecast, IntervalPlan
+from discreet.mechanisms._drawn import EvenWords, Handed, charges, moves, with_stand_in
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Distribution, Floats
@@ -25,6 +26,8 @@ from discreet.noise.random_source import RandomSource
 _ROUNDING = 1e-7
 _HALVINGS = 34
 _POINTS = 33
+# Rows that a certificate makes up, at most.
+_MOST_ROWS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +58,10 @@ class ProportionInterval(IntervalPlan):
         """What the coverage rests on."""
         return "independent rows, for every share"
 
-    def _one(self, values: ArrayLike, rng: RandomSource) -> Interval:
-        """Yes is 1 or True, no is 0 or False."""
-        if not isinstance(values, np.ndarray):
-            with suppress(ValueError, TypeError):  # what is no array is refused in the usual way
-                values = np.asarray(values)
-        if isinstance(values, np.ndarray) and values.dtype.kind == "b":
-            values = values.astype(np.int64)
-        return super(ProportionInterval, self)._one(values, rng)
+    @property
+    def misfit(self) -> float:
+        """No: what is missing did not say yes."""
+        return 0.0
 
     def answers(self, tables: Floats, rng: RandomSource) -> IntervalAnswers:
         """Intervals of private columns; a number counts as yes from one half on."""
@@ -73,15 +72,13 @@ class ProportionInterval(IntervalPlan):
         return IntervalAnswers(low=low, high=high, value=share, released=(share,))
 
     def ends(self, noisy: ArrayLike) -> tuple[Floats, Floats]:
-        """The interval for noisy counts: post-processing.
-
-        Theorem: covers the share p with probability at least ``level``, for every p and n.
-        Proof: the noisy count grows with p (stochastically), so the p at which a count as large as
-            this has a probability of at most (1 - level) / 2 lie below one point, and are refused;
-            likewise above. The probabilities are those of the exact convolution; what is left out
-            of it and what doubles round counts as not refused.
-        Source: Clopper, Pearson 1934, for the law with noise.
-        """
+        """The interval for noisy counts: post-processing."""
+        # Theorem: covers the share p with probability at least `level`, for every p and n.
+        # Proof: the noisy count grows with p (stochastically), so the p at which a count as large
+        #   as this has a probability of at most (1 - level) / 2 lie below one point, and are
+        #   refused; likewise above. The probabilities are those of the exact convolution; what is
+        #   left out of it and what doubles round counts as not refused.
+        # Source: Clopper, Pearson 1934, for the law with noise.
         seen, back = np.unique(np.asarray(noisy, dtype=np.int64), return_inverse=True)
         low = np.array([_lowest(self, int(count)) for count in seen])
         high = np.array([1 - _lowest(self, self.public_rows - int(count)) for count in seen])
@@ -100,7 +97,7 @@ class ProportionInterval(IntervalPlan):
                 1.0, float(middle[1][0] - middle[0][0]) * (1 + 1e-6) + 1 / self.public_rows
             ),
             plain=self._plain(about),
-            guess=f"the share is {about:.4g}",
+            guess=f"the share is {short(about)}",
             nominal=self.confidence,
             guaranteed=self.guaranteed,
             needs=self.needs,
@@ -118,8 +115,33 @@ class ProportionInterval(IntervalPlan):
         return float(high - low)
 
     def certify(self) -> Certificate:
-        """Recompute the guarantee of the noise from its exact law."""
-        return self.noise.certify()
+        """Recompute the guarantee of the noise, and how far one row moves what it is added to."""
+        inner = self.noise.certify()
+        many = min(self.public_rows, _MOST_ROWS)
+        small = replace(self, public_rows=many)
+        worst = 0
+        for share in (0, many // 2, many - 1):
+            rows = np.repeat([1.0, 0.0], [share, many - share])
+            seen = []
+            for last in (0.0, 1.0):
+                rows[-1] = last
+                noted = Handed(self.noise)
+                with_stand_in(small, noise=noted).answers(rows[None, :], EvenWords())
+                seen.append(int(noted.handed[0]))
+            worst = max(worst, abs(seen[0] - seen[1]))
+        drawn = (
+            *inner.drawn,
+            moves(f"{many} rows", worst, float(self.noise.sensitivity) ** self._power),
+            charges("what is charged", self.guarantee, self.noise.guarantee),
+        )
+        return replace(
+            inner, mechanism="proportion_interval", guarantee=self.guarantee, drawn=drawn
+        ).demand()
+
+    @property
+    def _power(self) -> float:
+        """Gaussian noise names the square of its sensitivity."""
+        return 1.0 if self.noise.name == "laplace" else 0.5
 
 
 @lru_cache(maxsize=1 << 14)
@@ -151,15 +173,42 @@ def _lowest(plan: ProportionInterval, count: int) -> float:
 def proportion_interval(
     *, public_rows: int, epsilon: Number, delta: Number = 0, confidence: float = 0.95
 ) -> ProportionInterval:
-    """A confidence interval for the share of yes, of a column with a public number of rows.
+    """Plan a confidence interval for the share of rows that are true.
 
-    Theorem: the release is (epsilon, delta)-DP if one row is replaced, and covers with probability
-        at least ``confidence`` for every share and every number of rows.
-    Proof: a replaced row moves the count by at most 1, and whole-number noise for that is added;
-        the interval is post-processing (`ProportionInterval.ends`).
-    Source: Clopper, Pearson 1934; Ghosh, Roughgarden, Sundararajan 2009. C11 (rare events).
-    Needs: a public number of rows, at least 1; independent rows.
+    Args:
+        public_rows: Public number of rows, at least 1.
+        epsilon: Privacy loss of the interval.
+        delta: Probability parameter of (epsilon, delta)-DP. With it the noise is Gaussian noise.
+        confidence: Confidence level, between 0 and 1.
+
+    Returns:
+        A plan with `forecast(share)`, `release(values)` and `guarantee`. It covers for every share
+        and every number of rows.
+
+    Raises:
+        InvalidArgument: An argument is outside its range.
+
+    Privacy:
+        (epsilon, delta)-DP if one row is replaced. If you pass `account` to `release`, it is
+        charged before the data are read.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.intervals.proportion(public_rows=1_000, epsilon=1)
+        >>> interval = plan.release([True] * 400 + [False] * 600)
+        >>> interval.low < 0.4 < interval.high
+        True
+
+    References:
+        Clopper and Pearson (1934).
+        [Proof](../theory/theorems.md#intervals._proportion.proportion_interval).
     """
+    # Theorem: the release is (epsilon, delta)-DP if one row is replaced, and covers with
+    #   probability at least `confidence` for every share and every number of rows.
+    # Proof: a replaced row moves the count by at most 1, and whole-number noise for that is added;
+    #   the interval is post-processing (`ProportionInterval.ends`).
+    # Source: Clopper, Pearson 1934; Ghosh, Roughgarden, Sundararajan 2009. C11 (rare events).
+    # Needs: a public number of rows, at least 1; independent rows.
     size = check.count("public_rows", public_rows)
     allowed = check.probability("delta", delta, one=False)
     options = {"sensitivity": 1, "epsilon": epsilon, "domain": "integers"}

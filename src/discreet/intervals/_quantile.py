@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +15,7 @@ from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core.errors import Unsupported
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 from discreet.intervals import interval as laws
 from discreet.intervals.interval import (
@@ -24,8 +25,9 @@ from discreet.intervals.interval import (
     laplace_points,
 )
 from discreet.intervals.studentized import column_of
+from discreet.mechanisms._drawn import cumulated, releases_follow
 from discreet.mechanisms._piecewise_exponential import PiecewiseExponential
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, DrawCheck
 from discreet.mechanisms.quantiles import PrivateQuantile, SortedColumn
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource
@@ -36,6 +38,8 @@ _ROUNDING = 1 + 1e-7
 _SPLITS = tuple(Fraction(k, 8) for k in (4, 3, 5, 2, 6))
 _RESOLUTIONS = (6, 8, 10, 12, 14)
 _USUAL = 10
+# Steps of the grid on which a certificate draws.
+_SPAN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,11 @@ class QuantileInterval(IntervalPlan):
         """What the coverage rests on."""
         return "independent rows of any law"
 
+    @property
+    def misfit(self) -> float:
+        """The middle between the bounds."""
+        return self.column.number(self.column.span // 2)
+
     def answers(self, tables: Floats, rng: RandomSource) -> IntervalAnswers:
         """Intervals of private columns; the value is the middle."""
         codes = np.sort(self.column.places(tables), axis=1)
@@ -123,7 +132,7 @@ class QuantileInterval(IntervalPlan):
             width=self._width(at, std),
             largest=high - low,
             plain=float(std * (ndtri(ordinary[1]) - ndtri(ordinary[0]))),
-            guess=f"the rows are normal with standard deviation {std:.4g}",
+            guess=f"the rows are normal with standard deviation {short(std)}",
             nominal=self.confidence,
             guaranteed=self.guaranteed,
             needs=self.needs,
@@ -143,9 +152,10 @@ class QuantileInterval(IntervalPlan):
         return max(ends[1] - ends[0], 0.0) + self.column.step
 
     def certify(self) -> Certificate:
-        """Recompute the guarantee of either choice on small data."""
+        """Recompute the guarantee of either choice on small data, and draw it there."""
         checks: list[CertificateCheck] = []
-        for end in self.ends:
+        drawn: list[DrawCheck] = []
+        for side, end in enumerate(self.ends):
             if end.rank is not None:
                 choice = PrivateQuantile(
                     column=self.column,
@@ -154,10 +164,37 @@ class QuantileInterval(IntervalPlan):
                     method="exponential",
                     relation=NeighboringRelation.REPLACE_ONE,
                 )
-                checks += choice.certify().checks
+                one = choice.certify()
+                checks += one.checks
+                drawn += [*one.drawn, self._drawn(side, end.rank, choice)]
+        spent = sum((end.epsilon for end in self.ends if end.rank is not None), start=Fraction(0))
+        drawn.append(
+            DrawCheck(
+                part="what is charged",
+                found=float(spent),
+                allowed=self.guarantee.epsilon(),
+                route="epsilons of both choices, and epsilon charged",
+            )
+        )
         return Certificate(
-            mechanism="quantile_interval", guarantee=self.guarantee, checks=tuple(checks)
+            mechanism="quantile_interval",
+            guarantee=self.guarantee,
+            checks=tuple(checks),
+            drawn=tuple(drawn),
         ).demand()
+
+    def _drawn(self, side: int, rank: int, choice: PrivateQuantile) -> DrawCheck:
+        """One end of intervals on the points 0 to 5, against the law of the choice."""
+        small = replace(self, column=SortedColumn(first=0, span=_SPAN, exponent=0))
+        # The rows that decide lie about the rank; others at either bound.
+        spread = min(max(1, round(1 / float(self.ends[side].rate))), self.public_rows)
+        codes = np.clip((np.arange(self.public_rows) - rank) // spread + _SPAN // 2, 0, _SPAN)
+        exact = replace(choice, column=small.column, quantile=Fraction(rank, self.public_rows))
+        return releases_follow(
+            f"end at rank {rank}",
+            lambda rng: small._place(codes, side, rng),  # noqa: SLF001 - its own
+            cumulated(exact.probabilities(codes)),
+        )
 
 
 def quantile_interval(
@@ -171,26 +208,58 @@ def quantile_interval(
     std: Number | None = None,
     granularity: Number | None = None,
 ) -> QuantileInterval:
-    """A confidence interval for a quantile of a population; for its median by default.
+    """Plan a confidence interval for a quantile, by default the median.
 
-    Both ends are chosen by the exponential mechanism near ranks that are so far out that neither
-    sampling nor the choice can put them on the wrong side. The price of a choice grows with the
-    logarithm of the number of points: take a ``granularity`` no finer than you need. By default,
-    grid and
-    split of epsilon make the interval short if the rows are normal with ``std``, a public guess.
+    It holds the quantile of the population from which the rows were drawn.
+    The exponential mechanism chooses both ends. Its loss grows with the logarithm of the number of
+    possible ends, so choose a granularity no finer than you need.
 
-    Theorem: the release is epsilon-DP if one row is replaced. It holds each quantile of the law,
-        clipped to the bounds (a number with at most this share below, and at least this share up to
-        it), with probability at least ``confidence``, for any law and any number of rows.
-    Proof: a point is chosen with weight exp(-rate d), d its distance in ranks to the target t, and
-        one replaced row moves d by at most 1. Let N rows be not above the quantile. Points above
-        it, at most w, have d >= max(0, N - t), and a point not above it has d <= max(0, t - N); so
-        one above is chosen with probability at most x / (1 + x) with x = w exp(-rate (N - t)). N is
-        at least binomial, and this falls in N.
-        t is the largest rank at which the expectation is (1 - level) / 2. The other end mirrored.
-    Source: McSherry, Talwar 2007; compare Drechsler et al. 2022. C6; docs/theory/intervals.md.
-    Needs: bounds, grid, rows and std from elsewhere than the private column; rows >= 1.
+    Args:
+        quantile: Level of the quantile, between 0 and 1.
+        lower: Public lower bound of the values. Values are clipped.
+        upper: Public upper bound.
+        public_rows: Public number of rows.
+        epsilon: Privacy loss of the interval.
+        confidence: Confidence level, between 0 and 1.
+        std: Public guess of the standard deviation of the rows. With it, granularity and split of
+            epsilon are chosen to make the interval short.
+        granularity: Spacing of the ends, a power of two.
+
+    Returns:
+        A plan with `forecast(std)`, `release(values)` and `guarantee`. It covers for every
+        distribution and every number of rows.
+
+    Raises:
+        InvalidArgument: An argument is outside its range.
+
+    Privacy:
+        epsilon-DP if one row is replaced. If you pass `account` to `release`, it is charged before
+        the data are read.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.intervals.quantile(
+        ...     0.5, lower=0, upper=100, public_rows=1_000, epsilon=1, granularity=1
+        ... )
+        >>> interval = plan.release(range(1_000))
+        >>> interval.low <= interval.high
+        True
+
+    References:
+        McSherry and Talwar (2007).
+        [Proof](../theory/theorems.md#intervals._quantile.quantile_interval).
     """
+    # Theorem: the release is epsilon-DP if one row is replaced. It holds each quantile of the law,
+    #   clipped to the bounds (a number with at most this share below, and at least this share up to
+    #   it), with probability at least `confidence`, for any law and any number of rows.
+    # Proof: a point is chosen with weight exp(-rate d), d its distance in ranks to the target t,
+    #   and one replaced row moves d by at most 1. Let N rows be not above the quantile. Points
+    #   above it, at most w, have d >= max(0, N - t), and a point not above it has d <= max(0, t -
+    #   N); so one above is chosen with probability at most x / (1 + x) with x = w exp(-rate (N -
+    #   t)). N is at least binomial, and this falls in N. t is the largest rank at which the
+    #   expectation is (1 - level) / 2. The other end mirrored.
+    # Source: McSherry, Talwar 2007; compare Drechsler et al. 2022. C6; docs/theory/intervals.md.
+    # Needs: bounds, grid, rows and std from elsewhere than the private column; rows >= 1.
     share = check.probability("quantile", quantile, zero=False, one=False)
     size = check.count("public_rows", public_rows)
     price = check.positive("epsilon", epsilon)

@@ -18,6 +18,7 @@ from scipy.special import erfcx
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
+from discreet.core.tabular import Record, Tabular, aligned
 
 Statistic: TypeAlias = Literal["mean", "variance", "median"]
 
@@ -54,44 +55,81 @@ class CentralLocalComparison:
         return z * math.hypot(self.sampling, self.local if local else self.central)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CentralLocalComparisons:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CentralLocalComparisons(Tabular):
     """The same for several numbers of rows; drawn by `discreet.plot`."""
 
-    rows: tuple[CentralLocalComparison, ...]
+    comparisons: tuple[CentralLocalComparison, ...]
     width: float
     epsilon: float
     std: float
 
     def of(self, statistic: Statistic) -> tuple[CentralLocalComparison, ...]:
         """The rows of one statistic."""
-        return tuple(row for row in self.rows if row.statistic == statistic)
+        return tuple(row for row in self.comparisons if row.statistic == statistic)
+
+    def rows(self) -> list[Record]:
+        """List each comparison: statistic, rows, both errors, and the epsilon that matches."""
+        return [
+            {
+                "statistic": one.statistic,
+                "rows": one.public_rows,
+                "central": one.central,
+                "local": one.local,
+                "matched epsilon": one.matched,
+            }
+            for one in self.comparisons
+        ]
 
     def __str__(self) -> str:
-        lines = ["statistic       rows    central      local  matched epsilon"]
-        lines += [
-            f"{row.statistic:9} {row.public_rows:>10,} {row.central:>10.4g} {row.local:>10.4g} "
-            f"{row.matched:>16.4g}"
-            for row in self.rows
-        ]
-        return "\n".join(lines)
+        return "\n".join(["Errors with one trusted server and with none:", *aligned(self.rows())])
+
+    __repr__ = __str__
 
 
 def compare_central_local(
     *, lower: Number, upper: Number, public_rows: int, epsilon: Number, std: Number
 ) -> list[CentralLocalComparison]:
-    """Mean, variance and median, with noise before and after the query (C1-C6).
+    """Compare the errors of central and local Laplace noise for one column.
 
-    ``std`` is the standard deviation of the rows: a public guess, not a function of private data.
+    In the local model each client adds noise to its own number. In the central model noise is added
+    to the statistic.
 
-    Theorem: the errors of mean and variance are exact, and at ``matched`` both ways have the same
-        mean squared error. For the median see `_median`.
-    Proof: central, 2 (sensitivity / epsilon)^2 with sensitivities w/n and w^2/n. Local mean,
-        2 b^2 / n. The sample variance S of noisy rows has mean s^2 + 2 b^2 and variance
-        ``4 b^4 (5n - 3) / (n (n - 1)) + 8 b^2 s^2 / (n - 1)``: docs/theory/intervals.md. With
-        u = 1 / epsilon^2 matching is a quadratic equation with one positive root.
-    Source: Biswal 2024, section 5.6, corrected: there the cross terms of a square are missing.
+    Args:
+        lower: Public lower bound of the values.
+        upper: Public upper bound.
+        public_rows: Public number of rows, at least 2.
+        epsilon: Privacy loss in both models.
+        std: Public guess of the standard deviation of the rows.
+
+    Returns:
+        One comparison each for mean, variance and median, with the errors `central` and `local` and
+        the epsilon `matched` at which both errors are equal. The median is left out if `std` is 0.
+
+    Raises:
+        InvalidArgument: An argument is outside its range.
+
+    Privacy:
+        The comparison reads public numbers only and costs no budget.
+
+    Examples:
+        >>> import discreet
+        >>> rows = discreet.intervals.compare_central_local(
+        ...     lower=0, upper=100, public_rows=10_000, epsilon=1, std=10
+        ... )
+        >>> [(row.statistic, round(row.matched, 1)) for row in rows]
+        [('mean', 100.0), ('variance', 24.0), ('median', 249.7)]
+
+    See Also:
+        `compare_by_rows`, [theory](../theory/intervals.md).
     """
+    # Theorem: the errors of mean and variance are exact, and at `matched` both ways have the same
+    #   mean squared error. For the median see `_median`.
+    # Proof: central, 2 (sensitivity / epsilon)^2 with sensitivities w/n and w^2/n. Local mean,
+    #   2 b^2 / n. The sample variance S of noisy rows has mean s^2 + 2 b^2 and variance
+    #   `4 b^4 (5n - 3) / (n (n - 1)) + 8 b^2 s^2 / (n - 1)`: docs/theory/intervals.md. With
+    #   u = 1 / epsilon^2 matching is a quadratic equation with one positive root.
+    # Source: Biswal 2024, section 5.6, corrected: there the cross terms of a square are missing.
     low, high = check.bounds(lower, upper)
     w = float(check.moderate("The distance of lower and upper", high - low))
     n = check.count("public_rows", public_rows, minimum=2)
@@ -106,7 +144,35 @@ def compare_central_local(
 def compare_by_rows(
     *, lower: Number, upper: Number, rows: Sequence[int], epsilon: Number, std: Number
 ) -> CentralLocalComparisons:
-    """`central_and_local` for several numbers of rows, as one table to print or draw."""
+    """Compare central and local noise for several numbers of rows.
+
+    Args:
+        lower: Public lower bound of the values.
+        upper: Public upper bound.
+        rows: Numbers of rows, each at least 2.
+        epsilon: Privacy loss in both models.
+        std: Public guess of the standard deviation of the rows.
+
+    Returns:
+        A table of comparisons that you can print or draw with `discreet.plot`.
+
+    Raises:
+        InvalidArgument: `rows` is empty, or an argument is outside its range.
+
+    Privacy:
+        The comparison reads public numbers only and costs no budget.
+
+    Examples:
+        >>> import discreet
+        >>> table = discreet.intervals.compare_by_rows(
+        ...     lower=0, upper=100, rows=[100, 10_000], epsilon=1, std=10
+        ... )
+        >>> [row.public_rows for row in table.of("mean")]
+        [100, 10000]
+
+    See Also:
+        `compare_central_local`.
+    """
     several = [check.count("rows", n, minimum=2) for n in check.as_tuple("rows", rows)]
     if not several:
         raise InvalidArgument("rows must be one number of rows or more.")
@@ -116,7 +182,7 @@ def compare_by_rows(
     ]
     order = {"mean": 0, "variance": 1, "median": 2}
     return CentralLocalComparisons(
-        rows=tuple(sorted(found, key=lambda row: order[row.statistic])),
+        comparisons=tuple(sorted(found, key=lambda row: order[row.statistic])),
         width=float(upper) - float(lower),
         epsilon=float(epsilon),
         std=float(std),

@@ -19,12 +19,15 @@ from scipy.special import log_ndtr, ndtr, ndtri, stdtrit
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import OutOfDomain
+from discreet.core.number_format import number, percent, short
+from discreet.core.tabular import Record, Tabular
 from discreet.intervals.statistics import IntervalStatistic
-from discreet.mechanisms._inputs import read
+from discreet.mechanisms._inputs import read_column
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.query.result import FixedResult, check_confidence, records
 
 # ── Tail bounds for every distribution ───────────────────────────────────────────────────────────
 # Chernoff: P(error > t) <= exp(log E exp(rate * error) - rate * t) for every rate, and the errors
@@ -43,14 +46,13 @@ def reach(
     """The t that sampling error plus noise exceeds with probability at most ``tail``.
 
     ``sampling`` gives rows of bounds for a column of rates; ``std`` is about that of the sum.
-
-    Theorem: holds for the noise as it is released.
-    Proof: if P(Z > z) <= c exp(-rate z) for all z, then P(S + Z > t) <= c E exp(rate (S - t)). For
-        normal noise c = exp(rate^2 sigma^2 / 2). For Laplace noise of scale b and a = rate b <= 1,
-        the supremum of P(Z > z) exp(rate z) is (2a / (1 + a))^a / (1 + a), below zero: less than
-        E exp(rate Z), and finite at rate = 1 / b. Rounding to the grid of the noise moves it by at
-        most half a step, which is added.
     """
+    # Theorem: holds for the noise as it is released.
+    # Proof: if P(Z > z) <= c exp(-rate z) for all z, then P(S + Z > t) <= c E exp(rate (S - t)).
+    #   For normal noise c = exp(rate^2 sigma^2 / 2). For Laplace noise of scale b and a = rate b <=
+    #   1, the supremum of P(Z > z) exp(rate z) is (2a / (1 + a))^a / (1 + a), below zero: less than
+    #   E exp(rate Z), and finite at rate = 1 / b. Rounding to the grid of the noise moves it by at
+    #   most half a step, which is added.
     assert noise.reals is not None  # noqa: S101 - made on reals
     scale = noise.reals.scale * unit
     center = math.sqrt(-2 * math.log(tail)) / std
@@ -71,13 +73,11 @@ def reach(
 def upper_variance(
     statistic: IntervalStatistic, noise: AdditiveMechanism, unit: float, *, tail: float
 ) -> tuple[Floats, Floats]:
-    """Noisy sample variances, and what the variance of the law then does not exceed.
-
-    Theorem: the law's variance is above the second, read at the noisy one, with probability at
-        most ``tail``.
-    Proof: v is refused if the noisy variance is below v - t(v), which has probability at most
-        ``tail`` if v is the truth; the largest v that is not refused is returned.
-    """
+    """Noisy sample variances, and what the variance of the law then does not exceed."""
+    # Theorem: the law's variance is above the second, read at the noisy one, with probability at
+    #   most `tail`.
+    # Proof: v is refused if the noisy variance is below v - t(v), which has probability at most
+    #   `tail` if v is the truth; the largest v that is not refused is returned.
     top = statistic.bounds[1]
     found = top * np.linspace(0.0, 1.0, 513) ** 2
     std = math.hypot(top / math.sqrt(statistic.rows), noise.std * unit)
@@ -92,11 +92,9 @@ def upper_variance(
 
 
 def bennett(rate: Floats, variance: Floats, width: float, rows: int) -> Floats:
-    """At least ``log E exp(rate * (mean - expectation))`` for rows of at most this variance.
-
-    Theorem: for rows whose distance above their expectation is at most ``width`` (Bennett 1962): a
-        law with two points has the largest.
-    """
+    """At least ``log E exp(rate * (mean - expectation))`` for rows of at most this variance."""
+    # Theorem: for rows whose distance above their expectation is at most `width` (Bennett 1962): a
+    #   law with two points has the largest.
     part, square = rate / rows, width**2
     weight = variance / (variance + square)
     up = np.expm1(part * (width + variance / width))
@@ -106,8 +104,8 @@ def bennett(rate: Floats, variance: Floats, width: float, rows: int) -> Floats:
 # ── Intervals and their plans ────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Interval(FixedResult):
     """A released interval; nothing in it is private."""
 
     low: float
@@ -122,19 +120,44 @@ class Interval:
     released: tuple[float, ...] = ()
     """All noisy numbers that the interval was made from."""
 
+    def rows(self, confidence: float | None = None) -> list[Record]:
+        """List the statistic with its interval, within the declared bounds.
+
+        Args:
+            confidence: That of the interval, if it is given.
+
+        Returns:
+            One record: value, std, low and high. The noisy value may lie outside of the bounds, and
+            then outside of the interval; std is None.
+
+        Examples:
+            >>> import discreet
+            >>> plan = discreet.intervals.proportion(public_rows=1_000, epsilon=1)
+            >>> row = plan.release([True] * 400 + [False] * 600).rows()[0]
+            >>> row["low"] <= row["high"]
+            True
+        """
+        check_confidence(confidence, self.nominal)
+        return records((), [()], value=[self.value], low=[self.low], high=[self.high])
+
+    @property
+    def _confidence(self) -> float:
+        return self.nominal
+
     @property
     def width(self) -> float:
         """Of the interval, cut off at the declared bounds."""
         return self.high - self.low
 
     def __str__(self) -> str:
-        return (
-            f"{self.value:.6g}, {100 * self.nominal:g} % within {self.low:.6g} to {self.high:.6g}"
-        )
+        # Half the width is about two standard errors: enough to see how many digits are known.
+        error = self.width / 4
+        value, low, high = (number(x, error=error) for x in (self.value, self.low, self.high))
+        return f"{value} ({percent(self.nominal)} between {low} and {high})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalForecast:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class IntervalForecast(Tabular):
     """An interval before it is released, from public numbers only."""
 
     width: float
@@ -149,12 +172,25 @@ class IntervalForecast:
     guaranteed: float | None
     needs: str
 
+    def rows(self) -> list[Record]:
+        """List the forecast as one row: what is supposed, and the widths.
+
+        Examples:
+            >>> forecast = plan.forecast(0.4)
+            >>> forecast.rows()[0]["nominal"]
+            0.95
+        """
+        names = ("guess", "nominal", "width", "largest", "plain", "guaranteed", "needs")
+        return [{name: getattr(self, name) for name in names}]
+
     def __str__(self) -> str:
         return (
-            f"{100 * self.nominal:g} % interval of width {self.width:.4g} if {self.guess} "
-            f"({self.plain:.4g} without privacy, at most {self.largest:.4g}); holds for "
+            f"{percent(self.nominal)} interval of width {short(self.width)} if {self.guess} "
+            f"({short(self.plain)} without privacy, at most {short(self.largest)}); holds for "
             f"{self.needs}"
         )
+
+    __repr__ = __str__
 
 
 class IntervalPayer(Protocol):
@@ -221,13 +257,18 @@ class IntervalPlan(Mechanism):
         found = self.answers(tables, rng)
         return found.low, found.high
 
+    @property
+    @abstractmethod
+    def misfit(self) -> float:
+        """What a row counts as that is missing, or no number."""
+
     def _one(self, values: ArrayLike, rng: RandomSource) -> Interval:
-        given = read(values)
-        if len(given.shape) != 1 or given.size != self.public_rows:
+        reals = read_column(values)
+        if len(reals) != self.public_rows:
             raise OutOfDomain(
                 f"values must be {self.public_rows} numbers, the declared number of rows."
             )
-        found = self.answers(given.doubles[None, :], rng)
+        found = self.answers(np.where(np.isnan(reals), self.misfit, reals)[None, :], rng)
         return Interval(
             low=float(found.low[0]),
             high=float(found.high[0]),
@@ -256,17 +297,15 @@ _ROUND_UP = 1 + 1e-8
 
 
 def normal_laplace(sigma: Floats, scale: float, *, tail: float) -> Floats:
-    """The t with P(N(0, sigma^2) + Laplace(scale) > t) = tail, from above (C12).
-
-    Theorem: the sum exceeds the returned t with probability at most ``tail`` (up to rounding).
-    Proof: both laws are log-concave, so the sum's is, and the logarithm of its tail is concave. A
-        tangent lies above, so Newton's steps for it from the right stay on the right. At the start,
-        N exceeds its part and Laplace its part with probability tail / 2 each. A ratio of the
-        spreads outside the range of doubles is moved into it by raising the smaller spread: both
-        laws are symmetric and unimodal, so this only raises the tail.
-    Source: Reed 2006; Biswal 2024, section 5.7, where this interval is called infeasible.
-    Needs: sigma >= 0, scale > 0, 0 < tail < 1/2.
-    """
+    """The t with P(N(0, sigma^2) + Laplace(scale) > t) = tail, from above (C12)."""
+    # Theorem: the sum exceeds the returned t with probability at most `tail` (up to rounding).
+    # Proof: both laws are log-concave, so the sum's is, and the logarithm of its tail is concave. A
+    #   tangent lies above, so Newton's steps for it from the right stay on the right. At the start,
+    #   N exceeds its part and Laplace its part with probability tail / 2 each. A ratio of the
+    #   spreads outside the range of doubles is moved into it by raising the smaller spread: both
+    #   laws are symmetric and unimodal, so this only raises the tail.
+    # Source: Reed 2006; Biswal 2024, section 5.7, where this interval is called infeasible.
+    # Needs: sigma >= 0, scale > 0, 0 < tail < 1/2.
     spread = np.maximum(sigma, scale * _SMALLEST_RATIO)
     width = np.maximum(scale, spread / _LARGEST_RATIO)
     found = -spread * ndtri(tail / 2) - width * math.log(tail)

@@ -52,12 +52,10 @@ def variance_shift(span: int, rows: int) -> int:
 
 
 def variance_sensitivity(span: int, rows: int) -> int:
-    """By how much a replaced row moves n (n - 1) times the sample variance, rounded down.
-
-    Proof: the sample variance of numbers in a range of length w moves by at most w^2 / n (C1), so
-        its n (n - 1)-fold, a whole number, by at most (n - 1) w^2; and floors of a / 2^k and
-        b / 2^k differ by at most ceil(|a - b| / 2^k).
-    """
+    """By how much a replaced row moves n (n - 1) times the sample variance, rounded down."""
+    # Proof: the sample variance of numbers in a range of length w moves by at most w^2 / n (C1), so
+    #   its n (n - 1)-fold, a whole number, by at most (n - 1) w^2; and floors of a / 2^k and
+    #   b / 2^k differ by at most ceil(|a - b| / 2^k).
     return ceil_div(span * span * (rows - 1), 1 << variance_shift(span, rows))
 
 
@@ -421,11 +419,9 @@ class VarianceStatistic(IntervalStatistic):
 
 
 def bernoulli_mgf(rate: Floats, share: Floats, width: float, rows: int) -> Floats:
-    """At least ``log E exp(rate * (mean of rows - expectation))`` for rows in a range of ``width``.
-
-    Theorem: among all laws with this expectation, yes or no has the largest (Hoeffding 1963): the
-        exponential lies below its chord. At a bound there is no other law than a point: zero.
-    """
+    """At least `log E exp(rate * (mean of rows - expectation))` for rows in a range of `width`."""
+    # Theorem: among all laws with this expectation, yes or no has the largest (Hoeffding 1963): the
+    #   exponential lies below its chord. At a bound there is no other law than a point: zero.
     part = rate * width / rows
     with np.errstate(all="ignore"):  # at a bound 0 times infinity; elsewhere infinite is a bound
         found = rows * (np.log1p(share * np.expm1(part)) - share * part)

@@ -16,6 +16,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 from discreet.intervals import interval as chernoff
 from discreet.intervals import interval as law
@@ -32,8 +33,10 @@ from discreet.intervals.statistics import (
     MeanStatistic,
     VarianceStatistic,
 )
+from discreet.mechanisms._drawn import EvenWords, Handed, charges, moves, with_stand_in
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
-from discreet.mechanisms.mechanism import Certificate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import MOST_ROWS, neighboring_columns
+from discreet.mechanisms.mechanism import Certificate, DrawCheck
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource
@@ -94,6 +97,12 @@ class StudentizedInterval(IntervalPlan):
     def std(self) -> float:
         """Standard deviation of the noise on the estimate."""
         return self.center.std * self._unit
+
+    @property
+    def misfit(self) -> float:
+        """The middle between the bounds."""
+        column = self.statistic.column
+        return column.number(column.span // 2)
 
     @property
     def guaranteed(self) -> float | None:
@@ -164,12 +173,12 @@ class StudentizedInterval(IntervalPlan):
         most = self.statistic.most if self.known is None else self.known
         first, last = self._ends(everywhere, np.full(len(everywhere), most))
         plain = 2 * float(law.normal(np.full(1, math.sqrt(error)), 0.0, tail=self._alpha / 2)[0])
-        about = "" if mean is None else f" and the mean {mean:.4g}"
+        about = "" if mean is None else f" and the mean {short(mean)}"
         return IntervalForecast(
             width=float((upper - lower).mean()),
             largest=float((last - first).max()),
             plain=min(plain, high - low),
-            guess=f"the standard deviation is {std:.4g}{about}",
+            guess=f"the standard deviation is {short(std)}{about}",
             nominal=self.confidence,
             guaranteed=self.guaranteed,
             needs=self.needs,
@@ -203,10 +212,45 @@ class StudentizedInterval(IntervalPlan):
         return 2 * float(sides.mean(axis=1).max())
 
     def certify(self) -> Certificate:
-        """Recompute the guarantees of both noises from their exact laws."""
+        """Recompute the guarantees of both noises, and how far one row moves what they are for."""
         parts = [self.center] if self.spread is None else [self.center, self.spread]
-        checks = tuple(check for part in parts for check in part.certify().checks)
-        return Certificate(mechanism="interval", guarantee=self.guarantee, checks=checks).demand()
+        found = [part.certify() for part in parts]
+        checks = tuple(check for one in found for check in one.checks)
+        drawn = tuple(look for one in found for look in one.drawn)
+        charged = sum((part.guarantee for part in parts[1:]), start=parts[0].guarantee)
+        return Certificate(
+            mechanism="interval",
+            guarantee=self.guarantee,
+            checks=checks,
+            drawn=(
+                *drawn,
+                *self._moved(),
+                charges("what is charged", self.guarantee, charged),
+            ),
+        ).demand()
+
+    def _moved(self) -> tuple[DrawCheck, ...]:
+        """Columns at the bounds, of which one row moves from one bound to the other."""
+        if self.public_rows > MOST_ROWS:
+            return ()
+        names = ["estimate"] if self.spread is None else ["estimate", "squared error"]
+        worst = [0.0] * len(names)
+        for rows in neighboring_columns(self.statistic.column, self.public_rows):
+            seen = [self._handed(values) for values in rows]
+            worst = [max(w, abs(a - b)) for w, a, b in zip(worst, *seen, strict=True)]
+        noises = [self.center] if self.spread is None else [self.center, self.spread]
+        return tuple(
+            moves(name, found, float(noise.sensitivity) ** (1 if noise.name == "laplace" else 0.5))
+            for name, found, noise in zip(names, worst, noises, strict=True)
+        )
+
+    def _handed(self, values: Floats) -> list[float]:
+        """What a release of a column hands to its noises."""
+        center = Handed(self.center)
+        spread = None if self.spread is None else Handed(self.spread)
+        made = with_stand_in(self, center=center, spread=spread)
+        made.noisy(*self.statistic.numbers(values[None, :]), EvenWords())
+        return [float(one.handed[0]) for one in (center, spread) if one is not None]
 
     @property
     def _alpha(self) -> float:
@@ -237,13 +281,11 @@ class StudentizedInterval(IntervalPlan):
         return self.statistic.correction(parameter)
 
     def _used(self, error: Floats | None, many: int) -> Floats:
-        """The squared error to use, from the noisy one (C11, or C10 as published).
-
-        Theorem: P(squared error > result) <= gamma for the method "safe".
-        Proof: there ``reach`` is log(1 / 2 gamma), and Laplace noise is below minus that many
-            scales with probability gamma; what rounding down to a step took away is added; neither
-            clamp goes below the squared error.
-        """
+        """The squared error to use, from the noisy one (C11, or C10 as published)."""
+        # Theorem: P(squared error > result) <= gamma for the method "safe".
+        # Proof: there `reach` is log(1 / 2 gamma), and Laplace noise is below minus that many
+        #   scales with probability gamma; what rounding down to a step took away is added; neither
+        #   clamp goes below the squared error.
         if self.known is not None:
             return np.full(many, self.known)
         if self.spread is None or error is None:
@@ -256,17 +298,15 @@ class StudentizedInterval(IntervalPlan):
         return np.clip(error + added * _ROUNDING, 0.0, self.statistic.most)
 
     def _half(self, error: Floats) -> Floats:
-        """Half-widths for the squared errors in use.
-
-        Theorem: for "safe", the interval misses the parameter of the (clipped) law with probability
-            at most ``1 - level``, over rows and noise: always if nothing is assumed; otherwise if
-            the estimate is normal and its squared error is that of the law.
-        Proof: gamma fails for the squared error (see `_used`), the rest is the exact law of the sum
-            of sampling error and noise; or, if nothing is assumed, a bound of Chernoff for it
-            (`chernoff`). Union bound. That the squared error varies is met by Student's factor:
-            exact without noise. For "calibrated" see `worst_miss`.
-        Source: C9-C12; docs/theory/intervals.md.
-        """
+        """Half-widths for the squared errors in use."""
+        # Theorem: for "safe", the interval misses the parameter of the (clipped) law with
+        #   probability at most `1 - level`, over rows and noise: always if nothing is assumed;
+        #   otherwise if the estimate is normal and its squared error is that of the law.
+        # Proof: gamma fails for the squared error (see `_used`), the rest is the exact law of the
+        #   sum of sampling error and noise; or, if nothing is assumed, a bound of Chernoff for it
+        #   (`chernoff`). Union bound. That the squared error varies is met by Student's factor:
+        #   exact without noise. For "calibrated" see `worst_miss`.
+        # Source: C9-C12; docs/theory/intervals.md.
         if self.assume == "nothing":
             return self._outward(self._any(error))
         sigma = np.sqrt(error)
@@ -330,16 +370,14 @@ _Curve: TypeAlias = tuple[Floats, Floats]
 
 @lru_cache(maxsize=64)
 def _hull(plan: StudentizedInterval) -> tuple[_Curve, _Curve]:
-    """What can be refused without a released error: parameters too far from the estimate.
-
-    Theorem: a parameter is within its ends, read off at the noisy estimate, unless a tail of
-        ``outer`` happened on one side.
-    Proof: at the parameter p the error of the estimate is at most ``statistic.largest(p)``, and it
-        leaves half(p) with that probability; or, if nothing is assumed, the bound of Chernoff at p
-        (the rows' law being one with this p) holds. All p that are not refused lie between the
-        ends: curves are made monotone, outward, and read between places on a scale of angles on
-        which they are smooth.
-    """
+    """What can be refused without a released error: parameters too far from the estimate."""
+    # Theorem: a parameter is within its ends, read off at the noisy estimate, unless a tail of
+    #   `outer` happened on one side.
+    # Proof: at the parameter p the error of the estimate is at most `statistic.largest(p)`, and it
+    #   leaves half(p) with that probability; or, if nothing is assumed, the bound of Chernoff at p
+    #   (the rows' law being one with this p) holds. All p that are not refused lie between the
+    #   ends: curves are made monotone, outward, and read between places on a scale of angles on
+    #   which they are smooth.
     low, high = plan.statistic.bounds
     angles = np.linspace(0.0, math.pi, _PLACES + 1)
     places = low + (high - low) * (1 - np.cos(angles)) / 2

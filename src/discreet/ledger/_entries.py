@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
@@ -29,6 +29,7 @@ Content: TypeAlias = dict[str, Any]
 
 GENESIS = "0" * 64
 LONGEST = 200
+TALLY_SIZE = 1 << 256
 EVERYONE = ""  # the one cohort there is until budgets are personal
 UNREADABLE = (
     ArithmeticError,
@@ -82,20 +83,27 @@ class AccountTotals:
 
     sums: Sums
     mode: str = ""
+    tallied: int | None = None
+    """Sum of the digests of all events of the period, which the tallies must have, too; None where
+    version 0.1 wrote the last entry."""
 
     def content(self) -> Content:
         """As JSON; rationals as p/q."""
-        return {
+        found: Content = {
             "mode": self.mode,
             "sums": [None if x is None else written.ratio(x) for x in self.sums],
         }
+        return found if self.tallied is None else {**found, "tallied": f"{self.tallied:x}"}
 
     @classmethod
     def read(cls, text: str) -> AccountTotals:
         """The inverse of ``content``."""
         found = json.loads(text)
         sums = tuple(None if x is None else Fraction(x) for x in found["sums"])
-        return cls(sums=sums, mode=found["mode"])
+        tallied = found.get("tallied")
+        return cls(
+            sums=sums, mode=found["mode"], tallied=None if tallied is None else int(tallied, 16)
+        )
 
 
 # ── Text and hash ────────────────────────────────────────────────────────────────────────────────
@@ -172,24 +180,6 @@ def _row(values: tuple[Any, ...]) -> AccountRow:
     return AccountRow(**dict(zip(_COLUMNS.split(", "), values, strict=True)))
 
 
-def check_head(session: Session, row: AccountRow) -> None:
-    """Refuse to go on from an account that does not agree with its last entry."""
-    last = session.run(
-        "SELECT content, hash FROM entries WHERE account = ? AND sequence = ?",
-        *(row.id, row.entries),
-    )
-    sound = (
-        bool(last)
-        and last[0][1] == row.head == digest(last[0][0])
-        and f'"state":{row.state}' in last[0][0]  # the text is canonical
-    )
-    if not sound:
-        raise StoreFailure(
-            f"Account {row.name!r} does not agree with its last entry; nothing was granted. "
-            "Run Ledger.verify()."
-        )
-
-
 def append(
     session: Session,
     row: AccountRow,
@@ -202,7 +192,8 @@ def append(
     """Write the next entry of an account and move the account along; the entry's hash."""
     after = json.loads(row.state) if state is None else state.content()
     place = {"account": row.name, "sequence": row.entries + 1, "previous": row.head}
-    text = canonical({**content, **place, "state": after})
+    # Each entry tells when charges end: the next one must not have to look for the renewal.
+    text = canonical({"expires": expires, **content, **place, "state": after})
     found = digest(text)
     session.run(
         "INSERT INTO entries (account, sequence, content, hash, request, settles) "
@@ -240,13 +231,19 @@ def tally(session: Session, row: AccountRow, event: Event) -> None:
     )
 
 
-def composed_event(session: Session, row: AccountRow) -> Event:
-    """All events of the current period, each with its count."""
+def tallies(session: Session, row: AccountRow) -> list[tuple[str, int, str]]:
+    """All events of the current period: text, count and digest."""
     rows = session.run(
-        "SELECT event, number FROM tallies WHERE account = ? AND period = ? ORDER BY digest",
+        "SELECT event, number, digest FROM tallies WHERE account = ? AND period = ? "
+        "ORDER BY digest",
         *(row.id, row.period),
     )
-    parts = tuple((events.from_json(text), number) for text, number in rows)
+    return [(text, number, found) for text, number, found in rows]
+
+
+def composed(rows: Iterable[tuple[str, int, str]]) -> Event:
+    """All events, each with its count, as one."""
+    parts = tuple((events.from_json(text), number) for text, number, _ in rows)
     return events.compose((events.ComposedEvent(parts),))
 
 
@@ -345,14 +342,36 @@ class AccountLevel:
     limit: Guarantee
     policy: Policy
     rule: FilterRule
+    allowance: str = field(repr=False)
+    """The limit as it stood in the row."""
+    terms: str = field(repr=False)
+    """The policy as it stood in the row."""
+    opening: str = field(repr=False)
+    """Hash of the opening entry; empty where there was none."""
 
 
-def read_level(row: AccountRow) -> AccountLevel:
+def read_level(row: AccountRow, *, opening: str = "") -> AccountLevel:
     """The terms of an account from its row."""
     limit = Guarantee.from_json(row.allowance)
     policy = read_policy(row.policy)
     rule = rule_for(limit, composition=policy.composition, orders=policy.orders)
-    return AccountLevel(id=row.id, name=row.name, limit=limit, policy=policy, rule=rule)
+    return AccountLevel(
+        id=row.id,
+        name=row.name,
+        limit=limit,
+        policy=policy,
+        rule=rule,
+        allowance=row.allowance,
+        terms=row.policy,
+        opening=opening,
+    )
+
+
+def opening_hash(session: Session, row: AccountRow) -> str:
+    """What names an account beside its name: the hash of its first entry."""
+    text = "SELECT hash FROM entries WHERE account = ? AND sequence = 1"
+    found = session.run(text, row.id)
+    return str(found[0][0]) if found else ""
 
 
 def policy_content(policy: Policy) -> Content:

@@ -95,10 +95,10 @@ def rule_for(
             )
         case _:
             raise InvalidArgument(
-                f"limit must be pure, approx, zcdp or gdp, got {describe(limit.event)}."
+                f"limit must be pure_dp, approx_dp, zcdp or gdp, got {describe(limit.event)}."
             )
     if composition is not None or orders:
-        raise InvalidArgument("composition and orders belong to a limit approx(epsilon, delta).")
+        raise InvalidArgument("composition and orders belong to a limit approx_dp(epsilon, delta).")
     return rule
 
 
@@ -107,13 +107,12 @@ def rule_for(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumRule:
-    """A filter on one exact sum.
+    """A filter on one exact sum."""
 
-    Theorem: if the sum of the adaptively chosen epsilon (rho, mu^2) never passes the limit, the
-        whole is limit-DP (limit-zCDP, sqrt(limit)-GDP).
-    Source: Rogers, Roth, Ullman, Vadhan 2016 (pure); Feldman, Zrnic 2021 and Whitehouse, Ramdas,
-        Rogers, Wu 2023 (zCDP); Smith, Thakurta 2022 and Koskela, Tobaben, Honkela 2023 (GDP).
-    """
+    # Theorem: if the sum of the adaptively chosen epsilon (rho, mu^2) never passes the limit, the
+    #   whole is limit-DP (limit-zCDP, sqrt(limit)-GDP).
+    # Source: Rogers, Roth, Ullman, Vadhan 2016 (pure); Feldman, Zrnic 2021 and Whitehouse, Ramdas,
+    #   Rogers, Wu 2023 (zCDP); Smith, Thakurta 2022 and Koskela, Tobaben, Honkela 2023 (GDP).
 
     limit: Fraction
     cost: Callable[[Event], Fraction]
@@ -139,7 +138,7 @@ class SumRule:
         return self.left(max(self.limit - (sums[0] or 0), Fraction(0)))
 
     def shortage(self, before: Sums, after: Sums, mode: str) -> str:  # noqa: ARG002
-        return f"{round_down(self.remaining(before, mode)):.6g} is left"
+        return f"{max(round_down(self.remaining(before, mode)), 0.0):.6g} is left"
 
 
 @lru_cache(maxsize=4096)
@@ -155,8 +154,9 @@ def _pure_cost(event: Event) -> Fraction:
     total, failure = composition.basic(event)
     if total is None or failure:
         raise Unsupported(
-            f"{describe(event)} has no pure epsilon; charge it to an account with a limit "
-            "approx(epsilon, delta) or zcdp(rho)."
+            "The limit of this account is a pure epsilon, and this release has none "
+            f"({describe(event)}): use an account with a limit approx_dp(epsilon, delta) or "
+            "zcdp(rho)."
         )
     return total
 
@@ -171,22 +171,20 @@ def _gaussian_cost(event: Event) -> Fraction:
         if bound is None or failure:
             raise Unsupported(
                 f"{describe(leaf)} is not known to be Gaussian-private; charge it to an account "
-                "with a limit zcdp(rho) or approx(epsilon, delta)."
+                "with a limit zcdp(rho) or approx_dp(epsilon, delta)."
             )
         total += count * pure_to_mu(bound) ** 2
     return total
 
 
 def pure_to_mu(epsilon: Fraction) -> Fraction:
-    """The GDP of an arbitrary epsilon-DP mechanism, rounded up.
-
-    Theorem: epsilon-DP implies mu-GDP with ``mu = -2 Phi^-1(1/(1 + e^eps))``, attained.
-    Proof: the worst trade-off curve is that of randomized response, a polygon with the corner
-        (a, a), a = 1/(1 + e^eps). A convex curve below the corners of a polygon is below it;
-        that of mu-GDP passes through (a, a) for this mu. For small epsilon the tangent at 0,
-        ``eps sqrt(pi/2)``, is above, because the curve is concave.
-    Source: Dong, Roth, Su 2022, Proposition 2.5; the corner is ours.
-    """
+    """The GDP of an arbitrary epsilon-DP mechanism, rounded up."""
+    # Theorem: epsilon-DP implies mu-GDP with `mu = -2 Phi^-1(1/(1 + e^eps))`, attained.
+    # Proof: the worst trade-off curve is that of randomized response, a polygon with the corner
+    #   (a, a), a = 1/(1 + e^eps). A convex curve below the corners of a polygon is below it;
+    #   that of mu-GDP passes through (a, a) for this mu. For small epsilon the tangent at 0,
+    #   `eps sqrt(pi/2)`, is above, because the curve is concave.
+    # Source: Dong, Roth, Su 2022, Proposition 2.5; the corner is ours.
     value = round_up(epsilon)
     if value > 600:
         raise Unsupported(f"epsilon {value:g} is too large for a Gaussian limit.")
@@ -202,18 +200,17 @@ def pure_to_mu(epsilon: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproxRule:
-    """A filter for (epsilon, delta), by basic sums or by Rényi divergences of fixed orders.
+    """A filter for (epsilon, delta), by basic sums or by Rényi divergences of fixed orders."""
 
-    Theorem: "basic" goes on while the epsilons sum to at most epsilon and the deltas to at most
-        delta. "concentrated" goes on while the deltas of events sum to at most delta/2 and
-        either the epsilons to at most epsilon, or, for one of m fixed orders, the divergences to
-        an amount that gives epsilon at delta/(2m). Both are (epsilon, delta)-DP, however events
-        are chosen.
-    Proof: docs/theory/ledger.md. Paths that end within the sum of epsilons cannot fail at all, so
-        only the m orders share delta/2.
-    Source: Rogers et al. 2016; Feldman, Zrnic 2021, Theorem 4.3; Whitehouse et al. 2023.
-    Needs: composition and orders fixed before the first output.
-    """
+    # Theorem: "basic" goes on while the epsilons sum to at most epsilon and the deltas to at most
+    #   delta. "concentrated" goes on while the deltas of events sum to at most delta/2 and
+    #   either the epsilons to at most epsilon, or, for one of m fixed orders, the divergences to
+    #   an amount that gives epsilon at delta/(2m). Both are (epsilon, delta)-DP, however events
+    #   are chosen.
+    # Proof: docs/theory/ledger.md. Paths that end within the sum of epsilons cannot fail at all, so
+    #   only the m orders share delta/2.
+    # Source: Rogers et al. 2016; Feldman, Zrnic 2021, Theorem 4.3; Whitehouse et al. 2023.
+    # Needs: composition and orders fixed before the first output.
 
     epsilon: Fraction
     delta: Fraction
@@ -265,8 +262,7 @@ class ApproxRule:
         )
 
     def allows_exactly(self, event: Event) -> bool:
-        answer = composition.epsilon(event, delta=round_down(self.delta))
-        return answer.value <= round_down(self.epsilon)
+        return _within_exactly(event, self.epsilon, self.delta)
 
     def remaining(self, sums: Sums, mode: str) -> Fraction:
         """The largest pure epsilon that would still be granted."""
@@ -285,12 +281,15 @@ class ApproxRule:
 
     def shortage(self, before: Sums, after: Sums, mode: str) -> str:
         failure, allowed = after[1], self._allowed_delta(mode)
+        if not self.allows(before, mode):
+            return "the first release took all of it"
         if failure is not None and failure > allowed:
             return (
                 f"the deltas of its events would sum to {float(failure):.3g}, and {mode} "
                 f"composition allows {float(allowed):.3g}"
             )
-        left = f"a pure epsilon of {round_down(self.remaining(before, mode)):.6g} is left"
+        rest = max(round_down(self.remaining(before, mode)), 0.0)
+        left = f"a pure epsilon of {rest:.6g} is left"
         if mode == "basic" and after[0] is None:
             left += "; it adds epsilons, which this event has not: open it as 'concentrated'"
         return left
@@ -300,14 +299,25 @@ class ApproxRule:
 
 
 @lru_cache(maxsize=4096)
-def approx_cost(event: Event, orders: tuple[float, ...]) -> Sums:
-    """Epsilon, delta and Rényi divergences of an event: three ways to bound the same loss.
+def _within_exactly(event: Event, epsilon: Fraction, delta: Fraction) -> bool:
+    """Whether the exact composition fits, by either of its two bounds."""
+    total, leak = composition.basic(event)
+    if total is not None and total <= epsilon and leak <= delta:
+        return True
+    most, failure = round_down(epsilon), round_down(delta)
+    return (
+        composition.epsilon(event, delta=failure).value <= most
+        or composition.delta(event, epsilon=most).value <= failure
+    )
 
-    Theorem: with probability 1 - delta (in a coupling) the loss is that of a mechanism with the
-        stated epsilon and divergences.
-    Proof: an (epsilon, delta)-DP pair is, with probability 1 - delta, randomized response of
-        epsilon, processed (Kairouz, Oh, Viswanath 2015); divergences are those of that.
-    """
+
+@lru_cache(maxsize=4096)
+def approx_cost(event: Event, orders: tuple[float, ...]) -> Sums:
+    """Epsilon, delta and Rényi divergences of an event: three ways to bound the same loss."""
+    # Theorem: with probability 1 - delta (in a coupling) the loss is that of a mechanism with the
+    #   stated epsilon and divergences.
+    # Proof: an (epsilon, delta)-DP pair is, with probability 1 - delta, randomized response of
+    #   epsilon, processed (Kairouz, Oh, Viswanath 2015); divergences are those of that.
     total: Fraction | None = Fraction(0)
     failure = Fraction(0)
     divergences: list[Fraction | None] = [Fraction(0)] * len(orders)

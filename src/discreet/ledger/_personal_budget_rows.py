@@ -19,7 +19,7 @@ from discreet.accounting.personalized import PersonalizedGuarantee
 from discreet.core.errors import InvalidArgument
 from discreet.ledger import _entries
 from discreet.ledger._entries import Content
-from discreet.ledger.store import Session, StoreFailure
+from discreet.ledger.store import Seen, Session, StoreFailure
 
 _SALT = 32
 
@@ -33,6 +33,8 @@ class PersonalBudgetTerms:
     """The limits as they were taken at the opening, in the order of their names."""
     members: tuple[str, ...] = field(repr=False)
     codes: NDArray[np.int64] = field(repr=False)
+    text: str = field(repr=False)
+    """Limits, and the digest of members and levels, as they stood in the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,7 @@ def read_terms(session: Session, where: PersonalBudgetRow) -> PersonalBudgetTerm
     ((text, blob),) = session.run("SELECT terms, members FROM crowds WHERE id = ?", where.id)
     content = json.loads(text)
     if _digest(bytes(blob)) != content["members"]:
-        raise StoreFailure(f"The members of crowd {where.name!r} are not those it was opened with.")
+        raise refusal(where, "has other members or levels than it was opened with")
     members, codes = json.loads(zlib.decompress(bytes(blob)))
     limits = PersonalizedGuarantee.from_json(json.dumps(content["limits"]))
     grains = content.get("grains") or _allowed(limits)
@@ -108,6 +110,7 @@ def read_terms(session: Session, where: PersonalBudgetRow) -> PersonalBudgetTerm
         grains=tuple(grains[name] for name in limits),
         members=tuple(members),
         codes=np.array(codes, dtype=np.int64),
+        text=text,
     )
 
 
@@ -158,12 +161,24 @@ def _allowed(limits: PersonalizedGuarantee) -> dict[str, int]:
 
 
 def charges(
-    session: Session, where: PersonalBudgetRow, terms: PersonalBudgetTerms, *, after: int
-) -> Iterator[tuple[int, Grains]]:
-    """What each entry since one cost each member, in order."""
-    for content, blob, _ in chain(session, where, after=after):
-        if content["kind"] == "charge":
-            yield content["sequence"], member_costs(content, blob, terms)
+    session: Session,
+    where: PersonalBudgetRow,
+    terms: PersonalBudgetTerms,
+    *,
+    after: int,
+    head: str,
+) -> Iterator[tuple[str, Grains | None]]:
+    """The hash of each entry since one, and what it cost each member; each must follow the last."""
+    for content, blob, found in chain(session, where, after=after):
+        after += 1
+        place = (content["crowd"], content["sequence"], content["previous"])
+        sound = place == (where.name, after, head)
+        sound = sound and _entries.digest(_entries.canonical(content)) == found
+        if not sound or (blob is not None and _digest(blob) != content["each"]):
+            raise refusal(where, f"has an entry {after} that was edited")
+        head = found
+        charge = content["kind"] == "charge"
+        yield found, member_costs(content, blob, terms) if charge else None
 
 
 def chain(
@@ -199,17 +214,63 @@ def append(session: Session, row: PersonalBudgetRow, content: Content, blob: byt
     return found
 
 
-def check_head(session: Session, row: PersonalBudgetRow) -> None:
-    """Refuse to go on from a crowd that does not agree with its last entry."""
-    last = session.run(
-        "SELECT content, hash FROM crowd_entries WHERE crowd = ? AND sequence = ?",
-        *(row.id, row.entries),
+def check(
+    session: Session, row: PersonalBudgetRow, terms: PersonalBudgetTerms, seen: Seen | None = None
+) -> None:
+    """Refuse to go on from a crowd that does not agree with its opening and its last entry."""
+    known = None if seen is None else seen.get(_key(str(row.id)))
+    places = {1, row.entries, row.entries + 1, known[0] if known else 1}
+    found = session.run(
+        f"SELECT sequence, content, hash FROM crowd_entries WHERE crowd = ? "  # noqa: S608
+        f"AND sequence IN ({', '.join('?' * len(places))})",
+        *(row.id, *places),
     )
-    if not last or not last[0][1] == row.head == _entries.digest(last[0][0]):
-        raise StoreFailure(
-            f"Crowd {row.name!r} does not agree with its last entry; nothing was granted. "
-            "Run Ledger.verify()."
-        )
+    entries = {sequence: (text, digest) for sequence, text, digest in found}
+    try:
+        why = _disagreement(session, row, terms, entries)
+    except _entries.UNREADABLE:
+        why = "cannot be read"
+    if not why and known and (known[0] > row.entries or entries[known[0]][1] != known[1]):
+        why = f"was set back: entry {known[0]} is not the one that was seen here before"
+    if why:
+        raise refusal(row, why)
+
+
+def refusal(row: PersonalBudgetRow, why: str) -> StoreFailure:
+    """What ends a charge of a crowd that was tampered with."""
+    return StoreFailure(f"Crowd {row.name!r} {why}; nothing was granted. Run Ledger.verify().")
+
+
+def remember(seen: Seen, row: PersonalBudgetRow, *, entries: int, head: str) -> None:
+    """Note how far a committed history went; it never becomes shorter."""
+    if entries >= seen.get(_key(str(row.id)), (0, ""))[0]:
+        seen[_key(str(row.id))] = (entries, head)
+
+
+def _disagreement(
+    session: Session,
+    row: PersonalBudgetRow,
+    terms: PersonalBudgetTerms,
+    entries: Mapping[int, tuple[str, str]],
+) -> str:
+    """Why nothing is granted; empty if all is well."""
+    if 1 not in entries or row.entries not in entries:
+        return "does not agree with its last entry"
+    opening, last = json.loads(entries[1][0]), json.loads(entries[row.entries][0])
+    ((stand,),) = session.run("SELECT terms FROM crowds WHERE id = ?", row.id)
+    if _entries.digest(entries[1][0]) != entries[1][1] or opening["kind"] != "open":
+        return "has an opening entry that was edited"
+    if opening["crowd"] != row.name:
+        return "has other terms than it was opened with (name)"
+    if opening["terms"] != json.loads(stand) or stand != terms.text:
+        return "has other terms than it was opened with (limits, members or levels)"
+    text, found = entries[row.entries]
+    told = (last["crowd"], last["sequence"])
+    if not found == row.head == _entries.digest(text) or told != (row.name, row.entries):
+        return "does not agree with its last entry"
+    if row.entries + 1 in entries:
+        return "has entries after the last one that it counts"
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

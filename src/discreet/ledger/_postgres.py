@@ -8,7 +8,15 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from discreet.core.errors import Unsupported
-from discreet.ledger.store import Pool, Session, StoreFailure, Value, check_version
+from discreet.ledger.store import (
+    Pool,
+    Seen,
+    Session,
+    StoreClosed,
+    StoreFailure,
+    Value,
+    check_version,
+)
 
 Connection: TypeAlias = Any  # psycopg is an extra; it is not imported for its types
 MIGRATION_LOCK = 0x64697363  # "disc": one opener migrates at a time
@@ -128,14 +136,20 @@ class PostgresStore:
     """
 
     lock = " FOR UPDATE"
+    durable = True
 
     def __init__(
         self, url: str, *, schema: str = SCHEMA, versions: Sequence[Migration] = MIGRATIONS
     ) -> None:
+        self.seen: Seen = {}
         # A function of the address, not of self: without a cycle the pool closes as soon as it may.
         self._pool: Pool[Connection] = Pool(partial(_connect, url, schema), lambda c: c.close())
         with self._pool.borrow() as connection, _own_errors(), connection.transaction():
             _migrate(connection, schema, versions)
+
+    def __reduce__(self) -> tuple[type[StoreClosed], tuple[()]]:
+        """The address may hold a password."""
+        return StoreClosed, ()
 
     @contextmanager
     def write(self) -> Iterator[Session]:

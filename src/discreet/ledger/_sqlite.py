@@ -11,7 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet.ledger.store import Pool, Session, StoreFailure, Value, check_version
+from discreet.ledger.store import (
+    Pool,
+    Seen,
+    Session,
+    Store,
+    StoreClosed,
+    StoreFailure,
+    Value,
+    check_version,
+)
 
 PATIENCE_S = 60.0
 
@@ -127,17 +136,24 @@ class SqliteStore:
     """
 
     lock = ""
+    durable = True
 
     def __init__(self, path: Path, *, versions: Sequence[Migration] = MIGRATIONS) -> None:
         # Absolute: os.chdir must not lead a later connection to another file.
-        path = path.absolute()
+        self._path = path = path.absolute()
+        self._versions = tuple(versions)
+        self.seen: Seen = {}
         _create_private(path)
         # A function of the path, not of self: without a cycle the pool closes as soon as it may.
         connect = partial(_connect, path, _identity(path), versions)
         self._check_file = partial(_check_same, path, _identity(path))
         self._pool: Pool[sqlite3.Connection] = Pool(connect, lambda c: c.close())
-        with self._pool.borrow() as connection, _own_errors():
-            _migrate(connection, versions)
+        with self._pool.borrow() as connection, own_errors():
+            migrate(connection, versions)
+
+    def __reduce__(self) -> tuple[Callable[..., Store], tuple[Path, tuple[Migration, ...], Seen]]:
+        """A pickle names the file, and how far its chains went."""
+        return _reopened, (self._path, self._versions, dict(self.seen))
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -154,16 +170,18 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Session]:
-        with self._pool.borrow() as connection, _own_errors():
-            connection.execute(begin)
+        with self._pool.borrow() as connection, own_errors(), transaction(connection, begin) as x:
             self._check_file()
-            try:
-                yield _SqliteSession(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                raise
+            yield x
+
+
+def _reopened(path: Path, versions: tuple[Migration, ...], seen: Seen) -> Store:
+    """The ledger that a pickle names; a new, empty one would give its budget again."""
+    if not path.exists():
+        return StoreClosed()
+    store = SqliteStore(path, versions=versions)
+    store.seen.update(seen)
+    return store
 
 
 def _create_private(path: Path) -> None:
@@ -192,7 +210,7 @@ def _connect(
     path: Path, identity: tuple[int, int] | None, versions: Sequence[Migration]
 ) -> sqlite3.Connection:
     _check_same(path, identity)
-    with _own_errors():
+    with own_errors():
         connection = sqlite3.connect(
             path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
         )
@@ -216,7 +234,21 @@ class _SqliteSession:
 
 
 @contextmanager
-def _own_errors() -> Iterator[None]:
+def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[Session]:
+    """All that the block does, or nothing if it fails."""
+    connection.execute(begin)
+    try:
+        yield _SqliteSession(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """SQLite's errors as ours, with the remedy."""
     try:
         yield
     except sqlite3.Error as error:
@@ -272,7 +304,8 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in found}
 
 
-def _migrate(connection: sqlite3.Connection, versions: Sequence[Migration]) -> None:
+def migrate(connection: sqlite3.Connection, versions: Sequence[Migration]) -> None:
+    """Lead a store to the newest version."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()

@@ -7,17 +7,25 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from discreet.core.errors import PrivacyError, Unsupported
 
 Value: TypeAlias = int | str | bytes | None
+Seen: TypeAlias = dict[str, tuple[int, str]]
+"""The number of entries and the last hash of each chain, as this process saw them last."""
 C = TypeVar("C")
 
 
 class StoreFailure(PrivacyError):
     """The ledger's store could not be read or written; nothing was granted."""
+
+
+NO_PICKLE = (
+    "Only a ledger in a file (sqlite:///FILE) can be pickled: one in memory would be there twice, "
+    "and an address of PostgreSQL may hold a password. Open it where it is needed."
+)
 
 
 class Session(Protocol):
@@ -34,6 +42,16 @@ class Store(Protocol):
         """What a SELECT needs at its end to hold the row until the transaction ends."""
         ...
 
+    @property
+    def durable(self) -> bool:
+        """Whether what was written survives the process."""
+        ...
+
+    @property
+    def seen(self) -> Seen:
+        """How far each chain went when this process looked last: none becomes shorter."""
+        ...
+
     def write(self) -> AbstractContextManager[Session]:
         """A transaction that is on disk when the block ends, and undone if the block fails."""
         ...
@@ -47,16 +65,17 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreClosed:
-    """In the place of a store, where an account was read from a pickle."""
+    """In the place of a store that a pickle cannot name."""
 
-    name: str
     lock: str = ""
+    durable: bool = True  # what was charged is where it was
+    seen: Seen = field(default_factory=dict, repr=False, compare=False)
 
     def write(self) -> AbstractContextManager[Session]:
         """Refused."""
         raise StoreFailure(
-            f"Account {self.name!r} comes from a pickle, which holds no way to its ledger; nothing "
-            "was spent. Take it from Ledger.account() and set it again."
+            "This account comes from a pickle, which holds no way to its ledger; nothing was "
+            "spent. Take it from Ledger.account() and set it again."
         )
 
     read = write

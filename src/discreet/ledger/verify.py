@@ -57,6 +57,7 @@ class _Replay:
     expires: str | None = None
     state: AccountTotals
     stored: str = ""
+    counted: int = 0
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
     reserved: set[int] = field(default_factory=set)
     settled: set[int] = field(default_factory=set)
@@ -86,6 +87,9 @@ class _Replay:
             yield f"the columns of entry {sequence} differ from its text"
         if (sequence == 1) != (content["kind"] == "open"):
             yield f"entry {sequence} is of the wrong kind"
+        told = content.get("expires", self.expires)  # not told by charges of version 0.1
+        if content["kind"] not in ("open", "renew") and told != self.expires:
+            yield f"entry {sequence} tells another expiry"
         match content["kind"]:
             case "open":
                 self.expires = content["expires"]
@@ -102,6 +106,7 @@ class _Replay:
                 self.period += 1
                 self.expires = content["expires"]
                 self.state = AccountTotals(sums=self.terms.rule.zero)
+                self.counted = 0
                 if content["period"] != self.period or self.period > self.terms.policy.renewals:
                     yield f"entry {sequence} renews against the policy"
             case _:
@@ -123,12 +128,17 @@ class _Replay:
         if content["period"] != self.period:
             yield f"entry {content['sequence']} belongs to another period"
         rule = self.terms.rule
-        mode = self.state.mode or rule.mode(event)
+        first, mode = not self.state.mode, self.state.mode or rule.mode(event)
         self.state = AccountTotals(sums=add(self.state.sums, rule.price(event)), mode=mode)
         told = AccountTotals.read(json.dumps(content["state"]))
+        self.counted += int(_entries.encode_event(event)[1], 16)
+        if told.tallied not in (None, self.counted % _entries.TALLY_SIZE):
+            yield f"entry {content['sequence']} counts other events than there are"
         if told.mode != mode or _below(told.sums, self.state.sums):
             yield f"the sums of entry {content['sequence']} are below what its events cost"
-        if self.terms.policy.adaptive and not rule.allows(told.sums, mode):
+        within = rule.allows(told.sums, mode)
+        fixed = first and not within and rule.allows_exactly(event)  # before any output
+        if self.terms.policy.adaptive and not within and not fixed:
             yield f"entry {content['sequence']} passes the limit"
 
     def close(self, session: Session) -> Iterator[str]:
@@ -152,9 +162,11 @@ class _Replay:
     def _within(self) -> bool:
         """The limit, where single entries do not show it: charges that were fixed in advance."""
         rule, mode = self.terms.rule, self.state.mode
-        if self.terms.policy.adaptive or not mode or rule.allows(self.state.sums, mode):
+        if not mode or rule.allows(self.state.sums, mode):
             return True
         now = [(text, n) for (period, text), n in self.tallies.items() if period == self.period]
+        if self.terms.policy.adaptive and sum(n for _, n in now) > 1:
+            return True  # each charge was looked at by itself
         whole = events.ComposedEvent(tuple((events.from_json(text), n) for text, n in now))
         return rule.allows_exactly(events.compose((whole,)))
 

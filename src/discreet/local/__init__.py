@@ -1,4 +1,4 @@
-"""The local model: clients randomize their values, and a server estimates from their reports.
+"""Collect in the local model: clients randomize values, a server estimates.
 
 A local randomizer (such as the frequency oracles `oue` and `olh`, or `square_wave`) is the public
 description of a collection. A client calls `randomize` and sends the report. An `Aggregator` adds

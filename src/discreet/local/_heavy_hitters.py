@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import shake_128
@@ -21,21 +21,24 @@ from typing import Any, ClassVar, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.tabular import Record
 from discreet.local.oracles.local_hashing import LocalHashing, olh
 from discreet.local.randomizer import LocalRandomizer, Reports, Tally
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.noise.uniform import uniform_integers
+from discreet.query.result import Result, records
 
 # ── Estimate ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeavyHittersEstimate:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class HeavyHittersEstimate(Result):
     """Texts that stand out of the noise, most frequent first.
 
     The noise of all ``tried`` candidates of a level together passes the threshold of that level
@@ -43,6 +46,14 @@ class HeavyHittersEstimate:
     were found *because* their estimate is high are a little too high, the more the nearer they
     are to the threshold. A text that shares cells with heavy ones under two of the public hashes
     may be found wrongly: more hashes or cells make that rarer.
+
+    Examples:
+        >>> from discreet import local
+        >>> collection = local.heavy_hitters(length=2, epsilon=6)
+        >>> reports = collection.randomize(["ab"] * 4000 + ["cd"] * 2000)
+        >>> found = collection.estimate(collection.tally(reports).counts, 6000)
+        >>> found.texts[:2]
+        ('ab', 'cd')
     """
 
     items: tuple[bytes, ...]
@@ -50,6 +61,8 @@ class HeavyHittersEstimate:
     std: Floats
     reports: int
     tried: int
+    guarantee: Guarantee | None = None
+    """What each report satisfies."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -57,18 +70,45 @@ class HeavyHittersEstimate:
         return tuple(item.decode("utf-8", errors="replace") for item in self.items)
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Bounds of each share that hold with about this probability (normal approximation)."""
+        """Return bounds of each share, by the normal approximation.
+
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Lower and upper ends, one for each text.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> low, high = found.interval(0.95)
+            >>> bool((low < found.shares).all() and (found.shares < high).all())
+            True
+        """
         inside = float(probability("confidence", confidence, zero=False, one=False))
         z = NormalDist().inv_cdf((1 + inside) / 2)
         return self.shares - z * self.std, self.shares + z * self.std
 
-    def __str__(self) -> str:
-        lines = [f"{len(self.items)} texts found in {self.reports:,} reports"]
-        for text, share, std in zip(self.texts, self.shares, self.std, strict=True):
-            lines.append(f"  {text!r:24} {share:8.2%} ± {1.96 * std:.2%}")
-        return "\n".join(lines)
+    def rows(self, confidence: float = 0.95) -> list[Record]:
+        """List one record for each text, the most frequent first.
 
-    __repr__ = __str__
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Dictionaries with `text`, `value`, `std`, `low` and `high`.
+
+        Examples:
+            >>> [row["text"] for row in found.rows()][:2]
+            ['ab', 'cd']
+        """
+        low, high = self.interval(confidence)
+        keys = ((text,) for text in self.texts)
+        return records(("text",), keys, value=self.shares, std=self.std, low=low, high=high)
+
+    def _title(self) -> str:
+        return f"{len(self.items)} texts found in {self.reports:,} reports, shares"
 
 
 # ── Prefixes ─────────────────────────────────────────────────────────────────────────────────────
@@ -123,11 +163,10 @@ def readable(rows: Texts) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class PublicHash:
-    """A random affine map over the field of two elements, known to everyone.
+    """A random affine map over the field of two elements, known to everyone."""
 
-    Theorem: two different rows fall into one cell with probability 2^-digits over the maps.
-    Proof: the map sends the difference of the rows, which is not zero, to a uniform value.
-    """
+    # Theorem: two different rows fall into one cell with probability 2^-digits over the maps.
+    # Proof: the map sends the difference of the rows, which is not zero, to a uniform value.
 
     masks: Texts
     shift: int
@@ -283,6 +322,7 @@ class HeavyHitters(LocalRandomizer):
             std=np.sqrt(variance[order]),
             reports=reports,
             tried=tried,
+            guarantee=self.guarantee,
         )
 
     def _place(self, rows: Texts, group: int) -> Ints:
@@ -377,9 +417,15 @@ class HeavyHitters(LocalRandomizer):
     def certify(self) -> Certificate:
         """That of the cells: group and prefix length do not depend on the text."""
         inner = self.cells.certify()
-        return Certificate(
-            mechanism=self.kind, guarantee=self.guarantee, checks=inner.checks
+        return replace(
+            inner,
+            mechanism=self.kind,
+            guarantee=self.guarantee,
+            drawn=(*inner.drawn, *self._looks()),
         ).demand()
+
+    def _farthest(self, many: int) -> tuple[Any, Any]:
+        return [b""] * many, [b"\xff" * self.length] * many
 
     def __repr__(self) -> str:
         levels = ", ".join(map(str, self.levels))
@@ -421,16 +467,45 @@ def heavy_hitters(
     most: int = 32,
     seed: int = 0,
 ) -> HeavyHitters:
-    """Texts of at most ``length`` bytes that many clients hold.
+    """Collect texts that many clients share (heavy hitters).
 
-    Theorem: each report is epsilon-DP in the local model, exactly.
-    Proof: the group is drawn without the text. Given the group, the report is local hashing of a
-    public function of the text, which is epsilon-DP (`olh`).
-    Source: Bassily, Nissim, Stemmer, Thakurta 2017; Wang, Li, Jha 2019 (prefix extension); the
-    sketch is the count-mean sketch of local hashing. docs/theory/local-beyond.md.
-    Needs: 1 <= length <= 64; ``most`` prefixes are carried from level to level, and
-    most * 2^step candidates tried at each, at most 2^20.
+    Each client reports about one prefix of its text. The server extends the frequent prefixes step
+    by step.
+
+    Args:
+        length: Largest length of a text in bytes, at most 64. Longer texts are cut.
+        epsilon: Privacy loss of one report.
+        hashes: Number of public hash functions. More make false texts rarer, with fewer clients for
+            each.
+        cell_digits: Base-2 logarithm of the number of cells of a hash function, from 8 to 20.
+        first: Number of bits of the first prefix, at most 20.
+        step: Number of bits by which prefixes grow, at most 20.
+        most: Number of prefixes that are kept at each step.
+        seed: Seed of the public hash functions. It protects nothing.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid, or the search would need too much memory.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local
+        >>> collection = local.heavy_hitters(length=4, epsilon=1)
+        >>> collection.guarantee.epsilon()
+        1.0
     """
+    # Theorem: each report is epsilon-DP in the local model, exactly.
+    # Proof: the group is drawn without the text. Given the group, the report is local hashing of a
+    #   public function of the text, which is epsilon-DP (`olh`).
+    # Source: Bassily, Nissim, Stemmer, Thakurta 2017; Wang, Li, Jha 2019 (prefix extension); the
+    #   sketch is the count-mean sketch of local hashing. docs/theory/local-beyond.md.
+    # Needs: 1 <= length <= 64; `most` prefixes are carried from level to level, and
+    #   most * 2^step candidates tried at each, at most 2^20.
     made = HeavyHitters(
         epsilon=positive("epsilon", epsilon),
         length=count("length", length),

@@ -57,14 +57,12 @@ class WindowChannel:
 
     @property
     def moment(self) -> float:
-        """Mean square of the symbol, less ``gain * d**2``, both from the middle.
-
-        Theorem: with symbols and inputs counted from the middle of their ranges, the symbol J of
-            input d has mean gain * d and mean square moment + gain * d^2, exactly.
-        Proof: J is uniform over all N symbols with weight far each, plus uniform over the window,
-            whose middle is d, with weight near - far each; the squares of n neighboring symbols
-            about their middle add up to n (n^2 - 1) / 12.
-        """
+        """Mean square of the symbol, less ``gain * d**2``, both from the middle."""
+        # Theorem: with symbols and inputs counted from the middle of their ranges, the symbol J of
+        #   input d has mean gain * d and mean square moment + gain * d^2, exactly.
+        # Proof: J is uniform over all N symbols with weight far each, plus uniform over the window,
+        #   whose middle is d, with weight near - far each; the squares of n neighboring symbols
+        #   about their middle add up to n (n^2 - 1) / 12.
         inside, outside = _squares(self.width), _squares(self.symbols)
         return float(Fraction(self.far * outside + (self.near - self.far) * inside, self.total))
 
@@ -113,14 +111,12 @@ class WindowChannel:
 
 
 def window(*, inputs: int, width: int, epsilon: Fraction) -> WindowChannel:
-    """The weights of a window that keep epsilon: far whole, near = floor(far e^epsilon).
-
-    Theorem: a draw is epsilon-DP in the local model.
-    Proof: every symbol weighs near or far for every input, the total is the same for all inputs,
-        and near <= far e^epsilon because near is rounded down from a lower bound of e^epsilon.
-    Source: F52 (on a public grid); Wang et al. 2019; Li et al. 2020.
-    Needs: near > far, so epsilon above about 2^-40; a very large epsilon is not used up.
-    """
+    """The weights of a window that keep epsilon: far whole, near = floor(far e^epsilon)."""
+    # Theorem: a draw is epsilon-DP in the local model.
+    # Proof: every symbol weighs near or far for every input, the total is the same for all inputs,
+    #   and near <= far e^epsilon because near is rounded down from a lower bound of e^epsilon.
+    # Source: F52 (on a public grid); Wang et al. 2019; Li et al. 2020.
+    # Needs: near > far, so epsilon above about 2^-40; a very large epsilon is not used up.
     if inputs + width - 1 > LARGEST_ALPHABET:
         raise InvalidArgument(
             f"A report would have {inputs + width - 1} symbols; at most {LARGEST_ALPHABET} are "

@@ -21,7 +21,7 @@ from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
-from discreet.mechanisms._inputs import read
+from discreet.mechanisms._inputs import read_whole
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.noise.laplace import DiscreteLaplace, Geometric
 from discreet.noise.random_source import RandomSource, resolve_rng
@@ -34,12 +34,11 @@ _LARGEST_MODULUS = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polya:
-    """One of ``shares`` equal parts of a geometric number: P(k) ~ C(k - 1 + 1/m, k) r^k.
+    """One of ``shares`` equal parts of a geometric number: P(k) ~ C(k - 1 + 1/m, k) r^k."""
 
-    Theorem: the sum of m independent draws is geometric, P(k) = (1 - r) r^k, r = exp(-1/scale).
-    Proof: the generating function of one is ((1 - r)/(1 - r z))^(1/m).
-    Source: Goryczka, Xiong 2017; the negative binomial law of shape 1/m.
-    """
+    # Theorem: the sum of m independent draws is geometric, P(k) = (1 - r) r^k, r = exp(-1/scale).
+    # Proof: the generating function of one is ((1 - r)/(1 - r z))^(1/m).
+    # Source: Goryczka, Xiong 2017; the negative binomial law of shape 1/m.
 
     scale: Fraction
     shares: int
@@ -61,13 +60,11 @@ class Polya:
         return DiscreteLaplace(self.scale).variance / (2 * self.shares)
 
     def sample(self, size: int, rng: RandomSource) -> Ints:
-        """``size`` independent draws, exactly from this law.
-
-        Proof: a geometric number G is the sum of a part of shape 1/m and one of shape 1 - 1/m;
-            given G the first is beta-binomial, which is what an urn gives: of the units of G, the
-            next one falls to the first part with chance (1/m + a)/(1 + j) after j of which a
-            did. All chances are rational.
-        """
+        """``size`` independent draws, exactly from this law."""
+        # Proof: a geometric number G is the sum of a part of shape 1/m and one of shape 1 - 1/m;
+        #   given G the first is beta-binomial, which is what an urn gives: of the units of G, the
+        #   next one falls to the first part with chance (1/m + a)/(1 + j) after j of which a
+        #   did. All chances are rational.
         whole = Geometric(self.scale).sample(size, rng)
         mine = np.zeros(size, dtype=np.int64)
         open_ = np.flatnonzero(whole > 0)
@@ -108,8 +105,8 @@ class DistributedLaplace:
 
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Ints:
         """A client's vector of whole numbers with its share, modulo the modulus: for one sum."""
-        values = read(value).whole
-        if values is None or (values.size and int(np.abs(values).max()) >= self.modulus // 2):
+        values, _ = read_whole(value)
+        if values.size and int(np.abs(values).max()) >= self.modulus // 2:
             raise OutOfDomain(
                 f"value must hold whole numbers within half of the modulus {self.modulus}."
             )
@@ -122,9 +119,7 @@ class DistributedLaplace:
         because their noise is not enough.
         """
         self._enough(clients)
-        seen = read(total).whole
-        if seen is None:
-            raise OutOfDomain("total must hold whole numbers.")
+        seen, _ = read_whole(total)
         inside = seen % self.modulus
         return np.where(inside >= (self.modulus + 1) // 2, inside - self.modulus, inside)
 
@@ -147,23 +142,46 @@ def distributed_laplace(
     modulus: int = 1 << 32,
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
 ) -> DistributedLaplace:
-    """Shares whose sum over ``min_honest_reports`` clients is discrete Laplace noise.
+    """Split Laplace noise into shares that clients add to their values.
 
-    ``sensitivity`` is the L1 distance by which one client moves the sum: 2 for a one-hot vector
-    under replace-one. ``min_honest_reports`` is how many clients surely add their share and do not
-    tell it;
-    noise of the others only adds to it. ``modulus`` must exceed twice the largest sum and its
-    noise: a sum that wraps around is private, and wrong.
+    The sum over `min_honest_reports` clients has discrete Laplace noise. For secure aggregation,
+    which reveals only the sum.
 
-    Theorem: whoever sees the sum modulo the modulus, and the shares and values of all clients but
-        ``min_honest_reports`` of them, learns about one of those no more than epsilon-DP allows.
-    Proof: what the others sent can be subtracted. The shares of the honest are differences of
-        Polya draws of shape 1/honest, so their sum is the difference of two geometric numbers:
-        discrete Laplace of scale sensitivity/epsilon. A residue is post-processing.
-    Source: Ács, Castelluccia 2011; Goryczka, Xiong 2017 (F57).
-    Needs: secure aggregation, which reveals the sum only and only if at least
-        ``min_honest_reports`` honest clients are in it; a scale of at most 2**16.
+    Args:
+        sensitivity: Largest L1 change of the sum by one client, for example 2 for a one-hot vector
+            under replace-one.
+        epsilon: Privacy loss of the sum.
+        min_honest_reports: Number of clients that surely add their share and keep it secret. Shares
+            of the others only add noise.
+        modulus: Modulus of the secure sum, more than twice the largest sum with its noise. A sum
+            that wraps around is private, but wrong.
+        relation: Neighboring relation of the guarantee, such as `NeighboringRelation.ADD_REMOVE`.
+
+    Returns:
+        The distributed mechanism, with the randomizer of a client and the noise of the sum.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Whoever sees the sum, and the values and shares of all other clients, learns about the value
+        of an honest client no more than epsilon-DP allows. discreet cannot check `sensitivity` or
+        the secure aggregation for you.
+
+    Examples:
+        >>> from discreet import local
+        >>> noise = local.distributed_laplace(sensitivity=2, epsilon=1, min_honest_reports=100)
+        >>> float(noise.scale)
+        2.0
     """
+    # Theorem: whoever sees the sum modulo the modulus, and the shares and values of all clients but
+    #   `min_honest_reports` of them, learns about one of those no more than epsilon-DP allows.
+    # Proof: what the others sent can be subtracted. The shares of the honest are differences of
+    #   Polya draws of shape 1/honest, so their sum is the difference of two geometric numbers:
+    #   discrete Laplace of scale sensitivity/epsilon. A residue is post-processing.
+    # Source: Ács, Castelluccia 2011; Goryczka, Xiong 2017 (F57).
+    # Needs: secure aggregation, which reveals the sum only and only if at least
+    #   `min_honest_reports` honest clients are in it; a scale of at most 2**16.
     moved = count("sensitivity", sensitivity)
     scale = moved / positive("epsilon", epsilon)
     if scale > LARGEST_SCALE:

@@ -8,30 +8,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import OutOfDomain
+from discreet.core.number_format import short
+from discreet.core.tabular import Record
 from discreet.local._window_channel import WindowChannel, bytes_of, histogram, rows
 from discreet.local._window_channel import window as weights
 from discreet.local.means.base import MeanEstimate, bounds, plain
-from discreet.local.randomizer import LocalRandomizer, Reports, Tally
+from discreet.local.randomizer import LocalRandomizer, Reports, Tally, reals
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.query.result import Result, records
 
 # ── Estimates ────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DistributionEstimate:
-    """Shares of equal cells between two bounds, never negative; evenly spread within a cell."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class DistributionEstimate(Result):
+    """Shares of equal cells between two bounds, never negative; evenly spread within a cell.
+
+    Examples:
+        >>> from discreet import local
+        >>> wave = local.square_wave(cells=4, epsilon=2, lower=0, upper=100)
+        >>> reports = wave.randomize([10] * 5000)
+        >>> estimate = wave.estimate(wave.tally(reports).counts, 5000, smooth=False)
+        >>> estimate.edges.tolist()
+        [0.0, 25.0, 50.0, 75.0, 100.0]
+        >>> int(estimate.shares.argmax())
+        0
+    """
 
     shares: Floats
     bounds: tuple[float, float]
@@ -39,17 +55,36 @@ class DistributionEstimate:
     iterations: int
     converged: bool
     """Whether the likelihood had settled; if not, more iterations would move the estimate."""
+    guarantee: Guarantee | None = None
+    """What each report satisfies."""
 
     def __post_init__(self) -> None:
         self.shares.setflags(write=False)
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         lower, upper = self.bounds
         settled = "" if self.converged else ", not settled"
         return (
-            f"DistributionEstimate({len(self.shares)} cells from {lower:g} to {upper:g}, mean "
-            f"{self.mean:.4g}, {self.reports:,} reports{settled})"
+            f"Distribution in {len(self.shares)} cells from {lower:g} to {upper:g}, mean "
+            f"{short(self.mean)}, of {self.reports:,} reports{settled}"
         )
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - no error is known
+        """List the share of each cell; `SquareWave.bootstrap` simulates its error.
+
+        Args:
+            confidence: Without effect: no error is known.
+
+        Returns:
+            One record for each cell: from, to, value, std, low and high, the last three None.
+
+        Examples:
+            >>> row = estimate.rows()[0]
+            >>> row["from"], row["to"], row["value"] > 0.5
+            (0.0, 25.0, True)
+        """
+        edges = self.edges.tolist()
+        return records(("from", "to"), pairwise(edges), value=self.shares)
 
     @property
     def edges(self) -> Floats:
@@ -69,18 +104,58 @@ class DistributionEstimate:
         return float(self.shares @ (edges[1:] + edges[:-1])) / 2
 
     def cdf(self, value: ArrayLike) -> Floats:
-        """Share of the clients whose number is at most ``value``."""
+        """Return the share of the clients with at most a value.
+
+        Args:
+            value: Number, or array of numbers.
+
+        Returns:
+            The estimated share for each number.
+
+        Examples:
+            >>> float(estimate.cdf(100).round(6))
+            1.0
+        """
         sums = np.concatenate(([0.0], np.cumsum(self.shares)))
         return np.interp(np.asarray(value, dtype=np.float64), self.edges, sums)
 
     def range(self, low: ArrayLike, high: ArrayLike) -> Floats:
-        """Share of the clients from ``low`` to ``high``."""
+        """Return the share of the clients between two numbers.
+
+        Args:
+            low: Smallest number, or array of numbers.
+            high: Largest number, or array of numbers.
+
+        Returns:
+            The estimated share.
+
+        Raises:
+            OutOfDomain: The ends are not in order.
+
+        Examples:
+            >>> bool(estimate.range(0, 25) > 0.5)
+            True
+        """
         if not (np.asarray(low) <= np.asarray(high)).all():
             raise OutOfDomain("low must not lie above high.")
         return self.cdf(high) - self.cdf(low)
 
     def quantile(self, share: float) -> float:
-        """The number that this share of the clients do not exceed."""
+        """Return the number that a share of the clients do not exceed.
+
+        Args:
+            share: Share of the clients, between 0 and 1.
+
+        Returns:
+            The estimated number.
+
+        Raises:
+            InvalidArgument: The share is not between 0 and 1.
+
+        Examples:
+            >>> 0 < estimate.quantile(0.5) < 25
+            True
+        """
         inside = float(probability("share", share))
         sums = np.concatenate(([0.0], np.cumsum(self.shares)))
         last = int(np.searchsorted(sums, inside * sums[-1], side="left"))
@@ -91,23 +166,57 @@ class DistributionEstimate:
         return float(edges[last - 1] + part * (edges[last] - edges[last - 1]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DistributionBootstrap:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class DistributionBootstrap(Result):
     """An estimate, and estimates from reports simulated as if it were the truth."""
 
     estimate: DistributionEstimate
     replicates: tuple[DistributionEstimate, ...]
 
-    def __repr__(self) -> str:
-        return f"DistributionBootstrap({self.estimate!r}, {len(self.replicates)} replicates)"
+    def _title(self) -> str:
+        return f"{self.estimate._title()}, {len(self.replicates)} replicates"  # noqa: SLF001 - its own
 
-    def interval(
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What each report satisfies."""
+        return self.estimate.guarantee
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:
+        """List the share of each cell with about where the truth lies.
+
+        Args:
+            confidence: Share of the replicates that lie within.
+
+        Returns:
+            One record for each cell: from, to, value, std, low and high.
+        """
+        low, high = self.interval_of(lambda one: one.shares, confidence)
+        every = np.array([one.shares for one in self.replicates])
+        shares = self.estimate.shares
+        # An estimate that is biased may lie outside of where the truth is.
+        return records(
+            ("from", "to"),
+            pairwise(self.estimate.edges.tolist()),
+            value=shares,
+            std=every.std(axis=0),
+            low=np.minimum(low, shares),
+            high=np.maximum(high, shares),
+        )
+
+    def interval_of(
         self, statistic: Callable[[DistributionEstimate], ArrayLike], confidence: float = 0.95
     ) -> tuple[Floats, Floats]:
-        """About where the truth lies: the estimate less the error that the replicates made.
+        """Return about where the truth of a statistic lies, by the errors of the replicates.
 
         Heuristic: no theorem. It sees noise, and the bias that the estimate itself would suffer;
         a spike that smoothing has already spread out is not brought back.
+
+        Args:
+            statistic: What to compute of an estimate, a number or an array.
+            confidence: Share of the replicates that lie within.
+
+        Returns:
+            The lower and the upper end, in the shape of the statistic.
         """
         inside = float(probability("confidence", confidence, zero=False, one=False))
         center = np.asarray(statistic(self.estimate), dtype=np.float64)
@@ -145,9 +254,8 @@ def fit(
     takes time linear in the number of symbols, because a window is a difference of cumulated
     sums. It ends when the log-likelihood gains less than ``enough``, as published 1e-3, or without
     smoothing 1e-3 e^epsilon. Ending early is part of the method: the likeliest shares are jagged.
-
-    Source: Li et al. 2020 (EM and EMS for the square wave). F52.
     """
+    # Source: Li et al. 2020 (EM and EMS for the square wave). F52.
     shares = np.full(channel.inputs, 1 / channel.inputs)
     observed = counts.astype(np.float64)
     total = observed.sum()
@@ -236,12 +344,22 @@ class SquareWave(LocalRandomizer):
         return histogram(reports, self.size)
 
     def estimate(self, counts: Ints, reports: int, *, smooth: bool = True) -> DistributionEstimate:
-        """The distribution of the clients' numbers.
+        """Estimate the distribution of the clients' numbers.
 
-        With ``smooth`` neighboring cells are averaged after every step (EMS): much better if the
-        distribution is smooth, and biased if it has spikes, which it spreads out however many
-        clients there are. Without it (EM) the most likely distribution is sought: it follows
-        spikes, and turns noise into spikes.
+        Args:
+            counts: Counts of `tally`.
+            reports: Number of reports that were counted.
+            smooth: Whether neighboring cells are averaged after every step (EMS). This is much
+                better for smooth distributions, and spreads out spikes. Without it (EM), noise can
+                look like spikes.
+
+        Returns:
+            The distribution.
+
+        Examples:
+            >>> estimate = wave.estimate(wave.tally(reports).counts, 5000)
+            >>> round(float(estimate.shares.sum()), 6)
+            1.0
         """
         found = fit(self.window, counts, smooth=smooth)
         return DistributionEstimate(
@@ -250,13 +368,26 @@ class SquareWave(LocalRandomizer):
             reports=reports,
             iterations=found.iterations,
             converged=found.converged,
+            guarantee=self.guarantee,
         )
 
     def mean(self, counts: Ints, reports: int) -> MeanEstimate:
-        """The mean of the clients' numbers, each taken as the middle of its cell: unbiased.
+        """Estimate the mean of the clients' numbers.
 
-        Proof: the mean symbol is linear in the cell (`Window.moment`).
+        Each counts as the middle of its cell. The estimate is unbiased.
+
+        Args:
+            counts: Number of reports of each symbol.
+            reports: Number of all reports.
+
+        Returns:
+            The mean with its error.
+
+        Examples:
+            >>> wave.mean(wave.tally(reports).counts, 5000).value < 25
+            True
         """
+        # Proof: the mean symbol is linear in the cell (`Window.moment`).
         symbols, gain = np.arange(self.size, dtype=np.float64), self.window.gain
         levels = (symbols - (self.size - 1) / 2) / gain
         shift = math.fsum(counts * levels) / reports if reports else 0.0
@@ -268,6 +399,7 @@ class SquareWave(LocalRandomizer):
             bounds=(lower, upper),
             one=(self.std, (self.size - 1) / gain * self._cell),
             bias=self._cell / 2,
+            guarantee=self.guarantee,
         )
 
     def bootstrap(
@@ -278,9 +410,27 @@ class SquareWave(LocalRandomizer):
         replicates: int = 100,
         rng: RandomSource | None = None,
     ) -> DistributionBootstrap:
-        """Estimates from simulated reports of clients distributed like ``estimate``.
+        """Simulate the error of an estimate.
 
-        Post-processing: no report is read again.
+        Reports of clients that are distributed like the estimate are simulated. No report is read
+        again.
+
+        Args:
+            estimate: Estimate of `estimate`.
+            smooth: Whether the simulated estimates are smoothed, as the estimate was.
+            replicates: Number of simulations.
+            rng: Random source of the simulation. If None, the operating system's.
+
+        Returns:
+            The simulated estimates, with intervals.
+
+        Privacy:
+            This is post-processing: it costs nothing.
+
+        Examples:
+            >>> simulated = wave.bootstrap(estimate, replicates=5)
+            >>> len(simulated.replicates)
+            5
         """
         source = resolve_rng(rng)
         generator = np.random.Generator(np.random.Philox(source.words(2)))
@@ -289,22 +439,34 @@ class SquareWave(LocalRandomizer):
         made = tuple(self.estimate(one, estimate.reports, smooth=smooth) for one in drawn)
         return DistributionBootstrap(estimate=estimate, replicates=made)
 
+    def _farthest(self, many: int) -> tuple[Any, Any]:
+        return np.full(many, float(self.lower)), np.full(many, float(self.upper))
+
+    def _stated(self, last: bool) -> Floats | None:  # noqa: FBT001 - one of two values
+        return self.window.weights(self.cells - 1 if last else 0) / self.window.total
+
     def certify(self) -> Certificate:
-        """The ratio of the integer weights."""
+        """The ratio of the integer weights.
+
+        Examples:
+            >>> wave.certify().mechanism
+            'square_wave'
+        """
         check = self.window.check(self.epsilon, f"{self.cells} cells")
-        return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()
+        certificate = Certificate(
+            mechanism=self.kind, guarantee=self.guarantee, checks=(check,)
+        ).demand()
+        return replace(certificate, drawn=self._looks()).demand()
 
     @property
     def _cell(self) -> float:
         return float(self.upper - self.lower) / self.cells
 
     def _cells_of(self, value: ArrayLike) -> Ints:
-        array = np.asarray(value)
-        if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-            raise OutOfDomain("value must hold finite numbers: replace what is missing beforehand.")
+        given = reals(value)
         # Not by way of a share of the range: codes 0, 1, 2, ... must land in their own cells.
         with np.errstate(over="ignore"):  # what is infinitely far outside is outside
-            shifted = array.astype(np.float64).ravel() - float(self.lower)
+            shifted = given - float(self.lower)
             scaled: Floats = shifted * (self.cells / float(self.upper - self.lower))
         return np.clip(np.floor(scaled), 0, self.cells - 1).astype(np.int64)
 
@@ -317,16 +479,37 @@ def square_wave(
     upper: Number | None = None,
     window: int | None = None,
 ) -> SquareWave:
-    """A number, blurred over a window of cells, for an estimate of the whole distribution.
+    """Create the square wave mechanism, which estimates a whole distribution.
 
-    Without bounds, the numbers are the codes 0 .. cells - 1. One byte up to about 125 cells, two
-    up to about 32,000.
+    Args:
+        cells: Number of cells into which the bounds are cut, at least 2.
+        epsilon: Privacy loss of one report.
+        lower: Public lower bound. Smaller numbers count as this one.
+        upper: Public upper bound. Larger numbers count as this one. If None, the values are the
+            codes 0 to `cells - 1`.
+        window: Number of cells of the window that reports are drawn from. If None, the one that
+            keeps most information about the number.
 
-    Theorem: each report is epsilon-DP in the local model.
-    Proof: the report depends on the number through its cell only, and `Window` is epsilon-DP.
-    Source: Li et al. 2020, on a public grid. F52.
-    Needs: cells >= 2, lower < upper; numbers outside count as the nearer bound.
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local
+        >>> wave = local.square_wave(cells=8, epsilon=1)
+        >>> wave.guarantee.epsilon()
+        1.0
     """
+    # Theorem: each report is epsilon-DP in the local model.
+    # Proof: the report depends on the number through its cell only, and `Window` is epsilon-DP.
+    # Source: Li et al. 2020, on a public grid. F52.
+    # Needs: cells >= 2, lower < upper; numbers outside count as the nearer bound.
     number = count("cells", cells, minimum=2)
     low, high = bounds(lower, number if upper is None else upper)
     eps = positive("epsilon", epsilon)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
@@ -32,8 +32,9 @@ from discreet.core.relation import NeighboringRelation
 from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.oracles.local_hashing import LocalHashing, olh
 from discreet.local.oracles.unary_encoding import ONE, UnaryEncoding, oue, sue
-from discreet.local.randomizer import Reports, Tally, coin_check, pack, unpack
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck
+from discreet.local.randomizer import Reports, Tally, coin_check, means_follow, pack, unpack
+from discreet.mechanisms._drawn import MANY, EvenWords
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, DrawCheck
 from discreet.noise._packed_bernoulli import packed_bernoulli
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
@@ -74,13 +75,41 @@ class MemoizedOracle(FrequencyOracle):
         The error of the permanent response stays, however many rounds: that is the protection.
         """
 
+    @property
+    @abstractmethod
+    def response(self) -> FrequencyOracle:
+        """How the permanent response is made."""
+
+    def _remembered(self) -> tuple[DrawCheck, ...]:
+        """Permanent responses against the law of the oracle that makes them."""
+        many = max(1, MANY // self.width)
+        looks = []
+        for last in (0, self.categories - 1):
+            memory = self.remember(np.full(many, last), rng=EvenWords())
+            means = np.full(self.categories, self.response.other)
+            means[last] = self.response.keep
+            found = self.response.supports(self.response.tally(memory).counts) / many
+            look = means_follow(found[: self.categories], means, many)
+            looks.append(replace(look, part=f"permanent responses, {look.part}"))
+        return tuple(looks)
+
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The first report of clients whose memory is not kept: they must not send a second."""
         source = resolve_rng(rng)
         return self.report(self.remember(value, rng=source), rng=source)
 
     def after(self, reports: int | None = None) -> Guarantee:
-        """What this many reports from one permanent response cost; None: any number of them."""
+        """Return the guarantee of several reports from one permanent response.
+
+        Args:
+            reports: Number of reports. If None, any number.
+
+        Returns:
+            The guarantee in the local model.
+
+        Raises:
+            InvalidArgument: `reports` is not a positive whole number.
+        """
         if reports is None:
             return Guarantee(events.PureEvent(self.permanent_epsilon), NeighboringRelation.LOCAL)
         if count("reports", reports) == 1:
@@ -152,17 +181,15 @@ class MemoizedUnary(MemoizedOracle):
         return self.response.tally(reports)
 
     def ratio_after(self, reports: int | None = None) -> Fraction:
-        """The largest ratio of probabilities of this many reports under two values.
-
-        Theorem: with P, Q the coins of the permanent response, b the flip and t = (b / (1 - b))^k,
-        k reports have largest ratio (P + (1-P) t) / (Q + (1-Q) t) * (1-Q + Q t) / (1-P + P t);
-        it grows with k to P (1-Q) / (Q (1-P)), the ratio of the permanent response.
-        Proof: bits are independent, and two values change the laws of two of them. Of the k copies
-        of a bit only the number c of ones matters, and P(c | own) / P(c | other) grows with c: both
-        are mixtures of Binomial(k, 1-b) and Binomial(k, b), the own with more of the first. So the
-        worst has all ones at the one bit and all zeros at the other.
-        Source: Erlingsson, Pihur, Korolova 2014 for one report and the limit; F58.
-        """
+        """The largest ratio of probabilities of this many reports under two values."""
+        # Theorem: with P, Q the coins of the permanent response, b the flip and t = (b / (1 -
+        #   b))^k, k reports have largest ratio (P + (1-P) t) / (Q + (1-Q) t) * (1-Q + Q t) / (1-P +
+        #   P t); it grows with k to P (1-Q) / (Q (1-P)), the ratio of the permanent response.
+        # Proof: bits are independent, and two values change the laws of two of them. Of the k
+        #   copies of a bit only the number c of ones matters, and P(c | own) / P(c | other) grows
+        #   with c: both are mixtures of Binomial(k, 1-b) and Binomial(k, b), the own with more of
+        #   the first. So the worst has all ones at the one bit and all zeros at the other.
+        # Source: Erlingsson, Pihur, Korolova 2014 for one report and the limit; F58.
         p, q = (Fraction(coin, ONE) for coin in self.response.coins)
         power = Fraction(0)
         # A smaller power makes the ratio larger: rounding it down is safe.
@@ -193,7 +220,10 @@ class MemoizedUnary(MemoizedOracle):
                 ("any number of reports", None, self.permanent_epsilon),
             )
         )
-        return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=checks).demand()
+        certificate = Certificate(
+            mechanism=self.kind, guarantee=self.guarantee, checks=checks
+        ).demand()
+        return replace(certificate, drawn=(*self._looks(), *self._remembered())).demand()
 
 
 Made = TypeVar("Made", bound=MemoizedUnary)
@@ -228,29 +258,72 @@ class LOSUE(MemoizedUnary):
 
 
 def rappor(*, categories: int, epsilon: Number, permanent_epsilon: Number | str) -> RAPPOR:
-    """RAPPOR without its hashing (L-SUE): ``epsilon`` a report, ``permanent_epsilon`` for all.
+    """Create RAPPOR without its hashing (L-SUE), for repeated collection.
 
-    Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
-    local model; `Memoized.after` says what lies between.
-    Proof: `MemoizedUnary.ratio_after`, in integers; the flip is the least whole number of 2**-32
-    for which one report keeps its epsilon.
-    Source: Erlingsson, Pihur, Korolova 2014; Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
-    Needs: categories >= 2, 0 < epsilon < permanent.
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`.
+        epsilon: Privacy loss of one report.
+        permanent_epsilon: Privacy loss of all reports from one permanent response together, above
+            `epsilon`: a number, or a ratio as text such as "7/2".
+
+    Returns:
+        A longitudinal randomizer, for `MemoizedClient`.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        In the local model, one report is epsilon-DP, and all reports from one permanent response
+        together are `permanent_epsilon`-DP.
+
+    Examples:
+        >>> from discreet import local
+        >>> local.rappor(categories=4, epsilon=0.5, permanent_epsilon=2).guarantee.epsilon() <= 2
+        True
     """
+    # Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
+    #   local model; `Memoized.after` says what lies between.
+    # Proof: `MemoizedUnary.ratio_after`, in integers; the flip is the least whole number of 2**-32
+    #   for which one report keeps its epsilon.
+    # Source: Erlingsson, Pihur, Korolova 2014; Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
+    # Needs: categories >= 2, 0 < epsilon < permanent.
     one, lasting = losses(epsilon, permanent_epsilon)
     size = count("categories", categories, minimum=2)
     return _useful(RAPPOR(categories=size, epsilon=one, permanent_epsilon=lasting))
 
 
 def l_osue(*, categories: int, epsilon: Number, permanent_epsilon: Number | str) -> LOSUE:
-    """Longitudinal optimized unary encoding: less error than `rappor` at the same two epsilons.
+    """Create longitudinal optimized symmetric unary encoding (L-OSUE).
 
-    Theorem: as `rappor`, with the permanent response of `oue`; one report has the error of `oue`
-    with that epsilon.
-    Proof: `MemoizedUnary.ratio_after`; the fair coin of the own bit stays fair under flips.
-    Source: Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
-    Needs: categories >= 2, 0 < epsilon < permanent.
+    It has less error than `rappor` at the same two epsilons.
+
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`.
+        epsilon: Privacy loss of one report.
+        permanent_epsilon: Privacy loss of all reports from one permanent response together, above
+            `epsilon`: a number, or a ratio as text such as "7/2".
+
+    Returns:
+        A longitudinal randomizer, for `MemoizedClient`.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        In the local model, one report is epsilon-DP, and all reports from one permanent response
+        together are `permanent_epsilon`-DP.
+
+    Examples:
+        >>> local.l_osue(categories=4, epsilon=0.5, permanent_epsilon=2).categories
+        4
     """
+    # Theorem: as `rappor`, with the permanent response of `oue`; one report has the error of `oue`
+    #   with that epsilon.
+    # Proof: `MemoizedUnary.ratio_after`; the fair coin of the own bit stays fair under flips.
+    # Source: Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
+    # Needs: categories >= 2, 0 < epsilon < permanent.
     one, lasting = losses(epsilon, permanent_epsilon)
     size = count("categories", categories, minimum=2)
     return _useful(LOSUE(categories=size, epsilon=one, permanent_epsilon=lasting))
@@ -408,16 +481,14 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
         return p, p * s, 1 - (g - 1) * c, c
 
     def loss_after(self, reports: int) -> float:
-        """Logarithm of the largest ratio of that many reports under two values, not below it.
-
-        Theorem: with p, q the probabilities of the right and of a wrong value in the permanent
-        response, a, c those in a copy and t = (c / a)^k, it is that of
-        (p + (g-1) q t) / (q + (p + (g-2) q) t).
-        Proof: with L(z) the likelihood of the copies given the permanent value z, and values that
-        hash to h and h', the ratio is (q S + (p - q) L(h)) / (q S + (p - q) L(h')), S the sum of
-        L. It grows with L(h) and falls with every other L: largest if all copies show h.
-        Source: Arcolezi, Pinzón, Palamidessi, Gambs 2023 for the limit (LOLOHA).
-        """
+        """Logarithm of the largest ratio of that many reports under two values, not below it."""
+        # Theorem: with p, q the probabilities of the right and of a wrong value in the permanent
+        #   response, a, c those in a copy and t = (c / a)^k, it is that of
+        #   (p + (g-1) q t) / (q + (p + (g-2) q) t).
+        # Proof: with L(z) the likelihood of the copies given the permanent value z, and values that
+        #   hash to h and h', the ratio is (q S + (p - q) L(h)) / (q S + (p - q) L(h')), S the sum
+        #   of L. It grows with L(h) and falls with every other L: largest if all copies show h.
+        # Source: Arcolezi, Pinzón, Palamidessi, Gambs 2023 for the limit (LOLOHA).
         if self.permanent_epsilon > _LARGEST:
             return round_up(self.permanent_epsilon)
         p, q, a, c = self._steps
@@ -447,22 +518,49 @@ class MemoizedHashing(MemoizedOracle, LocalHashing):
         """One report, composed of its two steps, and the permanent response."""
         part, light = "one report, of two steps", self.hashes - 1
         check = coin_check(part, self._either_lie, epsilon=self.epsilon, light=light, heavy=1)
-        checks = (check, *self.response.certify().checks)
-        return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=checks).demand()
+        response = self.response.certify()
+        return Certificate(
+            mechanism=self.kind,
+            guarantee=self.guarantee,
+            checks=(check, *response.checks),
+            drawn=(*response.drawn, *self._looks(), *self._remembered()),
+        ).demand()
 
 
 def longitudinal_olh(
     *, categories: int, epsilon: Number, permanent_epsilon: Number | str, hashes: int | None = None
 ) -> MemoizedHashing:
-    """Longitudinal local hashing: a few bytes a report, ``permanent_epsilon`` for all of them.
+    """Create longitudinal optimal local hashing, with reports of a few bytes.
 
-    Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
-    local model; one report has the law and the error of `olh` with that epsilon and these hashes.
-    Proof: two randomized responses in a row are one, `MemoizedHashing._second_lie`; for many,
-    post-processing.
-    Source: Arcolezi, Pinzón, Palamidessi, Gambs 2023 (LOLOHA), with linear hashing. F58.
-    Needs: 2 <= categories <= 2^24, 0 < epsilon < permanent; ``hashes`` as for `olh`.
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`. At most 2**24.
+        epsilon: Privacy loss of one report.
+        permanent_epsilon: Privacy loss of all reports from one permanent response together, above
+            `epsilon`: a number, or a ratio as text such as "7/2".
+        hashes: Number of values of the hash function, a power of two. If None, as for `olh`.
+
+    Returns:
+        A longitudinal randomizer, for `MemoizedClient`.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        In the local model, one report is epsilon-DP, and all reports from one permanent response
+        together are `permanent_epsilon`-DP.
+
+    Examples:
+        >>> local.longitudinal_olh(categories=16, epsilon=0.5, permanent_epsilon=2).categories
+        16
     """
+    # Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
+    #   local model; one report has the law and the error of `olh` with that epsilon and these
+    #   hashes.
+    # Proof: two randomized responses in a row are one, `MemoizedHashing._second_lie`; for many,
+    #   post-processing.
+    # Source: Arcolezi, Pinzón, Palamidessi, Gambs 2023 (LOLOHA), with linear hashing. F58.
+    # Needs: 2 <= categories <= 2^24, 0 < epsilon < permanent; `hashes` as for `olh`.
     one, lasting = losses(epsilon, permanent_epsilon)
     size = count("categories", categories, minimum=2)
     # Powers of two only: what two steps make of sets of three is not one step of such sets.

@@ -101,9 +101,27 @@ def _object(description: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def randomizer_from_json(description: Mapping[str, Any] | str) -> LocalRandomizer:
-    """The randomizer that `Randomizer.describe` described, from its dictionary or its JSON.
+    """Create the randomizer of a description.
 
-    Unknown versions, kinds and fields are refused: a client that guesses could be private to
-    another degree than it says.
+    Unknown versions, kinds and fields are refused: a client that guesses could have another privacy
+    loss than it states.
+
+    Args:
+        description: Dictionary of `LocalRandomizer.describe`, or its JSON text.
+
+    Returns:
+        The randomizer.
+
+    Raises:
+        InvalidArgument: The description is not of a known randomizer.
+
+    Privacy:
+        The randomizer has the guarantee of the described one.
+
+    Examples:
+        >>> from discreet import local
+        >>> described = local.grr(categories=4, epsilon=1).describe()
+        >>> local.randomizer_from_json(described).categories
+        4
     """
     return rebuild(description, kinds=KINDS)

@@ -17,7 +17,7 @@ from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
 from discreet.intervals.interval import Interval
 from discreet.intervals.studentized import Assume
-from discreet.mechanisms._inputs import read
+from discreet.mechanisms._inputs import read_column
 from discreet.noise.distribution import Floats
 
 _PLACES = 128
@@ -25,14 +25,30 @@ _CELLS = 1 << 21
 
 
 def mean_from_reports(reports: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """An interval for the mean of the population, from numbers to which noise was added (C13).
+    """Compute an interval for the population mean from numbers with noise.
 
-    Theorem: post-processing of what the clients sent: it costs nothing. It covers at its level if
-        the mean of the reports is normal.
-    Proof: reports are independent with the population's mean, and their sample variance estimates
-        the variance of the rows and of the noise together. Student's law.
-    Needs: unbiased reports, at least two, with noise of mean zero and the same scale.
+    Args:
+        reports: Noisy numbers that the clients sent. They must be unbiased, at least two, with
+            noise of the same scale.
+        confidence: Probability with which the interval holds the population value, between 0 and 1.
+
+    Returns:
+        The interval with its estimate. It assumes that the mean of the reports is normal.
+
+    Raises:
+        InvalidArgument: There are too few reports, or the confidence is not between 0 and 1.
+
+    Examples:
+        >>> from discreet import intervals
+        >>> found = intervals.mean_from_reports([1.0, 2, 3, 4, 5] * 20)
+        >>> found.low < 3 < found.high
+        True
     """
+    # Theorem: post-processing of what the clients sent: it costs nothing. It covers at its level if
+    #   the mean of the reports is normal.
+    # Proof: reports are independent with the population's mean, and their sample variance estimates
+    #   the variance of the rows and of the noise together. Student's law.
+    # Needs: unbiased reports, at least two, with noise of mean zero and the same scale.
     inside, numbers = _level(confidence), _numbers("reports", reports, 2)
     n, mean, std = len(numbers), float(numbers.mean()), float(numbers.std(ddof=1))
     half = float(stdtrit(n - 1, (1 + inside) / 2)) * std / math.sqrt(n)
@@ -42,11 +58,27 @@ def mean_from_reports(reports: ArrayLike, *, confidence: float = 0.95) -> Interv
 def difference_from_reports(
     first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95
 ) -> Interval:
-    """An interval for the difference of the means of two populations, from noisy numbers.
+    """Compute an interval for the difference of two population means.
 
-    Theorem: as for `mean_from_reports`; the scales of the noise may differ. Degrees of freedom are
-        Welch's.
+    Args:
+        first: Noisy numbers that the clients sent. They must be unbiased.
+        second: Noisy numbers of the other population. Their noise may have another scale.
+        confidence: Probability with which the interval holds the population value, between 0 and 1.
+
+    Returns:
+        The interval with its estimate. It assumes that both means are normal, with Welch's degrees
+        of freedom.
+
+    Raises:
+        InvalidArgument: There are too few reports, or the confidence is not between 0 and 1.
+
+    Examples:
+        >>> found = intervals.difference_from_reports([1.0, 2, 3] * 20, [2.0, 3, 4] * 20)
+        >>> found.low < -1 < found.high
+        True
     """
+    # Theorem: as for `mean_from_reports`; the scales of the noise may differ. Degrees of freedom
+    #   are Welch's.
     inside = _level(confidence)
     one, two = _numbers("first", first, 2), _numbers("second", second, 2)
     errors = np.array([one.var(ddof=1) / len(one), two.var(ddof=1) / len(two)])
@@ -69,14 +101,32 @@ def reports_variance(reports: ArrayLike, *, scale: Number) -> float:
 def variance_from_reports(
     reports: ArrayLike, *, scale: Number, confidence: float = 0.95
 ) -> Interval:
-    """An interval for the variance of the population, from reports with Laplace noise.
+    """Compute an interval for the population variance from noisy numbers.
 
-    Theorem: covers at its level if the reports are so many that their sample variance is normal.
-    Proof: its variance is (m - s^4 (n - 3) / (n - 1)) / n, with the fourth central moment m of the
-        reports, which is estimated from them; the known 2 scale^2 is taken off.
-    Source: C4; docs/theory/intervals.md.
-    Needs: four reports or more, the scale of the noise.
+    For reports with Laplace noise.
+
+    Args:
+        reports: Noisy numbers that the clients sent. At least four.
+        scale: Scale of the Laplace noise, in the unit of the reports.
+        confidence: Probability with which the interval holds the population value, between 0 and 1.
+
+    Returns:
+        The interval with its estimate. It assumes that the sample variance of the reports is
+        normal.
+
+    Raises:
+        InvalidArgument: There are too few reports, or an argument is not valid.
+
+    Examples:
+        >>> found = intervals.variance_from_reports([1.0, 2, 3, 4, 5] * 20, scale=0.1)
+        >>> found.low < 2 < found.high
+        True
     """
+    # Theorem: covers at its level if the reports are so many that their sample variance is normal.
+    # Proof: its variance is (m - s^4 (n - 3) / (n - 1)) / n, with the fourth central moment m of
+    #   the reports, which is estimated from them; the known 2 scale^2 is taken off.
+    # Source: C4; docs/theory/intervals.md.
+    # Needs: four reports or more, the scale of the noise.
     inside, numbers = _level(confidence), _numbers("reports", reports, 4)
     n, value = len(numbers), reports_variance(reports, scale=scale)
     square = float(numbers.var(ddof=1))
@@ -97,15 +147,31 @@ def variance_from_reports(
 def proportion_from_reports(
     reports: ArrayLike, *, epsilon: Number, confidence: float = 0.95
 ) -> Interval:
-    """An interval for the share of yes, from randomized responses of 0 and 1 with this epsilon.
+    """Compute an interval for a population share from randomized responses.
 
-    Theorem: covers with probability at least ``confidence``, for every share and number of reports.
-    Proof: a report is 1 with probability 1 - keep + p (2 keep - 1), which grows with the share p,
-        keep = e^epsilon / (e^epsilon + 1); Clopper and Pearson's interval for it is mapped back.
-    Source: Warner 1965; Clopper, Pearson 1934.
+    Args:
+        reports: Randomized responses, each 0 or 1.
+        epsilon: Privacy loss of each response.
+        confidence: Probability with which the interval holds the population value, between 0 and 1.
+
+    Returns:
+        The interval with its estimate. It holds for every share and number of reports.
+
+    Raises:
+        InvalidArgument: A report is not 0 or 1, or an argument is not valid.
+
+    Examples:
+        >>> found = intervals.proportion_from_reports([0, 1] * 50, epsilon=1)
+        >>> found.low < 0.5 < found.high
+        True
     """
+    # Theorem: covers with probability at least `confidence`, for every share and number of reports.
+    # Proof: a report is 1 with probability 1 - keep + p (2 keep - 1), which grows with the share p,
+    #   keep = e^epsilon / (e^epsilon + 1); Clopper and Pearson's interval for it is mapped back.
+    # Source: Warner 1965; Clopper, Pearson 1934.
     inside, numbers = _level(confidence), _numbers("reports", reports, 1)
-    if not np.isin(numbers, (0.0, 1.0)).all():
+    numbers = numbers[np.isin(numbers, (0.0, 1.0))]  # another is none that a client can send
+    if not len(numbers):
         raise InvalidArgument("reports must be 0 or 1.")
     price = min(float(check.positive("epsilon", epsilon)), 700.0)
     lie, slope = 1 / (1 + math.exp(price)), math.tanh(price / 2)
@@ -135,22 +201,44 @@ def quantile_from_reports(
     confidence: float = 0.95,
     assume: Assume = "nothing",
 ) -> Interval:
-    """An interval for a quantile of the population, from reports with Laplace noise.
+    """Compute an interval for a population quantile from reports with Laplace noise.
 
-    Not the quantile of the reports: noise moves that wherever the rows are skewed.
+    The quantile of the reports themselves would be biased, because noise moves it where the values
+    are skewed.
 
-    Theorem: covers with probability at least ``confidence``, for any law of rows between the
-        bounds and
-        any number of reports; with ``assume="normal"``, for so many that means are normal.
-    Proof: let S fall smoothly from 1 at a to 0 at a + h. For Laplace noise Z of scale b,
-        E[S(x + Z) - b^2 S''(x + Z)] = S(x). So the mean of S - b^2 S'' over the reports estimates
-        E S(X), which is at least P(X <= a), and at most P(X < a + h). A point below the quantile's
-        lower end is refused if that mean is too small even so; one above, if it is too large.
-        Bounds: Maurer, Pontil 2009, or the normal law. Between two places of the grid the outer one
-        decides.
-    Source: docs/theory/intervals.md.
-    Needs: rows between public bounds, two reports or more, the scale of the noise.
+    Args:
+        reports: Noisy numbers that the clients sent. At least two.
+        quantile: Level of the quantile, between 0 and 1.
+        lower: Public lower bound of the values without noise.
+        upper: Public upper bound of the values without noise.
+        scale: Scale of the Laplace noise, in the unit of the reports.
+        confidence: Probability with which the interval holds the population value, between 0 and 1.
+        assume: "nothing" for an interval that holds for every distribution, or "normal" for a
+            shorter one that assumes normal means.
+
+    Returns:
+        The interval with its estimate.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Examples:
+        >>> noisy = [1.0, 2, 3, 4, 5] * 20
+        >>> found = intervals.quantile_from_reports(noisy, lower=0, upper=10, scale=1)
+        >>> 0 <= found.low <= found.high <= 10
+        True
     """
+    # Theorem: covers with probability at least `confidence`, for any law of rows between the
+    #   bounds and
+    #   any number of reports; with `assume="normal"`, for so many that means are normal.
+    # Proof: let S fall smoothly from 1 at a to 0 at a + h. For Laplace noise Z of scale b,
+    #   E[S(x + Z) - b^2 S''(x + Z)] = S(x). So the mean of S - b^2 S'' over the reports estimates
+    #   E S(X), which is at least P(X <= a), and at most P(X < a + h). A point below the quantile's
+    #   lower end is refused if that mean is too small even so; one above, if it is too large.
+    #   Bounds: Maurer, Pontil 2009, or the normal law. Between two places of the grid the outer one
+    #   decides.
+    # Source: docs/theory/intervals.md.
+    # Needs: rows between public bounds, two reports or more, the scale of the noise.
     inside, numbers = _level(confidence), _numbers("reports", reports, 2)
     q = float(check.probability("quantile", quantile, zero=False, one=False))
     low, high = map(float, check.bounds(lower, upper))
@@ -220,11 +308,13 @@ def _level(confidence: float) -> float:
 
 
 def _numbers(name: str, reports: ArrayLike, least: int) -> Floats:
-    given = read(reports)
-    if len(given.shape) != 1 or given.size < least:
+    given = read_column(reports)
+    # A report that is no number is left out: one client must not stop the estimate of all.
+    given = given[np.isfinite(given)]
+    if len(given) < least:
         words = {1: "one number", 2: "two numbers", 4: "four numbers"}[least]
         raise InvalidArgument(f"{name} must be a sequence of {words} or more.")
-    return given.doubles
+    return given
 
 
 def _interval(

@@ -57,14 +57,32 @@ def parts(randomizer: LocalRandomizer) -> Parts:
 
 
 def shuffled_guarantee(randomizer: LocalRandomizer, *, reports: int) -> Guarantee:
-    """What ``reports`` reports of one randomizer are worth once a shuffler has mixed them.
+    """Compute the central guarantee of shuffled reports of one local randomizer.
 
-    Theorem: S3 of docs/theory/shuffle.md for randomizers of two levels, S2 for all others.
-    Proof: a report is e^epsilon times likelier (or less) on one set of outputs, under one law.
-    Source: Feldman, McMillan, Talwar 2021; Balle, Bell, Gascón, Nissim 2019. F56.
-    Needs: ``reports`` honest clients, all with this randomizer, and a shuffler that drops whatever
-        else comes with a report.
+    Args:
+        randomizer: Local randomizer that all clients use.
+        reports: Number of honest clients, each with one report.
+
+    Returns:
+        A guarantee for neighbors that differ in the value of one client.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        The guarantee needs a shuffler that hides who sent which report, and all that comes with it.
+
+    Examples:
+        >>> from discreet import local
+        >>> randomizer = local.grr(categories=2, epsilon=1)
+        >>> local.shuffled_guarantee(randomizer, reports=1_000).epsilon(1e-6) < 0.5
+        True
     """
+    # Theorem: S3 of docs/theory/shuffle.md for randomizers of two levels, S2 for all others.
+    # Proof: a report is e^epsilon times likelier (or less) on one set of outputs, under one law.
+    # Source: Feldman, McMillan, Talwar 2021; Balle, Bell, Gascón, Nissim 2019. F56.
+    # Needs: `reports` honest clients, all with this randomizer, and a shuffler that drops whatever
+    #   else comes with a report.
     return randomizer.guarantee.shuffled(reports=reports, parts=parts(randomizer))
 
 
@@ -75,9 +93,24 @@ def local_epsilon_for(
     delta: float,
     reports: int,
 ) -> float:
-    """The largest epsilon of a report whose shuffle is (epsilon, delta)-DP, rounded down.
+    """Find the largest local epsilon whose shuffled reports meet a central target.
 
-    ``make`` gives the randomizer of a local epsilon; without it, the answer is for any randomizer.
+    Args:
+        make: Function from a local epsilon to a randomizer. If None, the result holds for any
+            randomizer.
+        epsilon: Epsilon of the central target.
+        delta: Delta of the central target.
+        reports: Number of honest clients, each with one report.
+
+    Returns:
+        The local epsilon, rounded down.
+
+    Raises:
+        InvalidArgument: An argument is not valid, or no local epsilon meets the target.
+
+    Examples:
+        >>> local.local_epsilon_for(epsilon=0.5, delta=1e-6, reports=10_000) > 3
+        True
     """
     if make is None:
         return shuffle.local_epsilon(epsilon, delta=delta, reports=reports)

@@ -16,7 +16,9 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.shuffle import Parts, local_epsilon
 from discreet.core import _validate as check
 from discreet.core._rational import Number
+from discreet.core.number_format import percent, short
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record, Tabular
 from discreet.local.oracles.randomized_response import RandomizedResponse
 from discreet.local.oracles.subset_selection import BlockOracle
 from discreet.local.randomizer import LocalRandomizer
@@ -53,12 +55,10 @@ class ShuffledRanges:
 
 
 def parts_of(randomizer: LocalHierarchicalHistogram | LocalHaar) -> Parts:
-    """The levels as two-level randomizers; nothing if one of them is of another kind.
-
-    Proof: blocks of a design as in `accounting.randomizers`. A half's sign at a random row: all
-        rows and signs are alike but that one sign of each row is likelier, so half of the messages
-        are; two halves of one pair have no likelier message in common.
-    """
+    """The levels as two-level randomizers; nothing if one of them is of another kind."""
+    # Proof: blocks of a design as in `accounting.randomizers`. A half's sign at a random row: all
+    #   rows and signs are alike but that one sign of each row is likelier, so half of the messages
+    #   are; two halves of one pair have no likelier message in common.
     described = [_parts(part) for part in randomizer.parts]
     if not all(described):
         return ()
@@ -74,18 +74,42 @@ def shuffled_ranges(
     expected_clients: int,
     min_honest_reports: int | None = None,
 ) -> ShuffledRanges:
-    """The local randomizer of least error whose shuffled reports are (epsilon, delta)-DP.
+    """Choose the local randomizer for ranges whose shuffled reports meet a target.
 
-    ``min_honest_reports`` is how many of the clients surely report as they should and keep their
-    report to themselves: all, unless it is stated. Only their reports hide one another.
+    Args:
+        domain: Declared domain of the values, such as `ranges.integers(0, 255)`.
+        workload: Ranges that matter: "all", "points", "short", "long", "prefixes", pairs of labels,
+            or a workload of `ranges.workload`.
+        epsilon: Epsilon of the central target.
+        delta: Delta of the central target.
+        expected_clients: Expected number of clients.
+        min_honest_reports: Number of clients that surely report as they should and keep their
+            report secret. Only their reports hide one another. If None, all clients.
 
-    Theorem: the guarantee is that of the returned randomizer's own reports, and within the target.
-    Proof: its local epsilon is the largest that `local_epsilon` certifies for its parts, rounded
-        down; structure and shares were chosen before, at another epsilon, and are kept.
-    Source: Feldman, McMillan, Talwar 2021; docs/theory/shuffle.md.
-    Needs: one report of each client; a shuffler that hides who sent what and when. Neighbors
-        replace one client's value.
+    Returns:
+        The randomizer, and the guarantee of its shuffled reports.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        The shuffled reports are (epsilon, delta)-DP for neighbors that differ in the value of one
+        client, if a shuffler hides who sent what and when.
+
+    Examples:
+        >>> from discreet import local, ranges
+        >>> domain = ranges.integers(0, 3)
+        >>> target = {"epsilon": 0.5, "delta": 1e-6, "expected_clients": 1_000}
+        >>> local.shuffled_ranges(domain, "points", **target).guarantee.epsilon(1e-6) <= 0.5
+        True
     """
+    # Theorem: the guarantee is that of the returned randomizer's own reports, and within the
+    #   target.
+    # Proof: its local epsilon is the largest that `local_epsilon` certifies for its parts, rounded
+    #   down; structure and shares were chosen before, at another epsilon, and are kept.
+    # Source: Feldman, McMillan, Talwar 2021; docs/theory/shuffle.md.
+    # Needs: one report of each client; a shuffler that hides who sent what and when. Neighbors
+    #   replace one client's value.
     target = float(check.positive("epsilon", epsilon))
     slack = float(check.probability("delta", delta, zero=False, one=False))
     check.count("expected_clients", expected_clients)
@@ -161,8 +185,8 @@ class TrustOption:
         return math.sqrt(self.mean)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrustComparison:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TrustComparison(Tabular):
     """Models of trust under one guarantee, from the most trust to the least."""
 
     domain: Domain
@@ -172,6 +196,25 @@ class TrustComparison:
     expected_clients: int
     rungs: tuple[TrustOption, ...]
 
+    def rows(self) -> list[Record]:
+        """List each model of trust with its error and what one report is worth.
+
+        Examples:
+            >>> found = local.compare_trust_models(domain, "points", **target)
+            >>> [row["model"] for row in found.rows()]
+            ['central', 'secure sum', 'shuffle', 'local']
+        """
+        return [
+            {
+                "model": rung.model,
+                "trusted": rung.trusted,
+                "strategy": rung.structure,
+                "rmse": rung.rmse,
+                "local_epsilon": rung.local_epsilon,
+            }
+            for rung in self.rungs
+        ]
+
     def __getitem__(self, model: str) -> TrustOption:
         """The rung of a model."""
         return next(rung for rung in self.rungs if rung.model == model)
@@ -179,8 +222,8 @@ class TrustComparison:
     def __str__(self) -> str:
         lines = [["model", "trusted", "structure", "error", "of all", "report's epsilon"]]
         for rung in self.rungs:
-            own = "none" if math.isinf(rung.local_epsilon) else f"{rung.local_epsilon:.4g}"
-            numbers = [f"{rung.rmse:,.4g}", f"{rung.rmse / self.expected_clients:.2%}", own]
+            own = "none" if math.isinf(rung.local_epsilon) else short(rung.local_epsilon)
+            numbers = [short(rung.rmse), percent(rung.rmse / self.expected_clients), own]
             lines.append([rung.model, rung.trusted, rung.structure, *numbers])
         title = (
             f"Ranges of {self.domain}, {self.workload}, {self.expected_clients:,} clients: "
@@ -200,20 +243,42 @@ def compare_trust_models(
     expected_clients: int,
     honest_share: Number = 1,
 ) -> TrustComparison:
-    """The best collection under one guarantee for every model of trust. Reads no data.
+    """Compare central, shuffle and local collections under one guarantee.
 
-    All rungs are (epsilon, delta)-DP if the value of one client is replaced by another; their
-    number is public. Only the shuffled one uses the delta. Without a curator, ``honest_share`` is
-    the share of the clients that are counted on to hide the others: their reports are shuffled, or
-    their shares of the noise enough (mechanisms/local/shares.py); central noise grows to 1/honest.
+    No data are read. The errors are exact for the central model, and for equally frequent cells in
+    the others.
 
-    Theorem: the errors are exact for the central model, and exact for equally frequent cells in the
-        others; the shuffled reports are those of the local model, at the largest epsilon that
-        shuffling them brings below the target.
-    Proof: docs/theory/local-ranges.md, docs/theory/shuffle.md.
-    Source: F56, F59.
-    Needs: what is said under ``trusted``; secure sums and shufflers are not part of this package.
+    Args:
+        domain: Declared domain of the values, such as `ranges.integers(0, 255)`.
+        workload: Ranges that matter: "all", "points", "short", "long", "prefixes", pairs of labels,
+            or a workload of `ranges.workload`.
+        epsilon: Epsilon of the guarantee of all collections.
+        delta: Delta of the guarantee. Only the shuffle model uses it.
+        expected_clients: Number of clients, which is public.
+        honest_share: Share of the clients that are counted on to hide the others, above 0 and at
+            most 1.
+
+    Returns:
+        The best collection for each trust model, with its error.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each collection is (epsilon, delta)-DP for neighbors that differ in the value of one client.
+        Secure sums and shufflers are not part of discreet.
+
+    Examples:
+        >>> found = local.compare_trust_models(domain, "points", **target)
+        >>> "central" in str(found)
+        True
     """
+    # Theorem: the errors are exact for the central model, and exact for equally frequent cells in
+    #   the others; the shuffled reports are those of the local model, at the largest epsilon that
+    #   shuffling them brings below the target.
+    # Proof: docs/theory/local-ranges.md, docs/theory/shuffle.md.
+    # Source: F56, F59.
+    # Needs: what is said under `trusted`; secure sums and shufflers are not part of this package.
     loss = check.positive("epsilon", epsilon)
     slack = check.probability("delta", delta, zero=False, one=False)
     check.count("expected_clients", expected_clients)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from functools import singledispatch
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy import special
 from discreet.core import events
 from discreet.core.errors import Unsupported
 from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
-from discreet.noise.distribution import Distribution
+from discreet.noise.distribution import Distribution, Floats
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 
@@ -21,6 +22,7 @@ _LARGEST_SUM = 1 << 20
 _LARGEST_SIGMA = 4096.0
 # Squared shifts up to this have few enough splits into squares to try all.
 _LARGEST_SPLIT = 12
+_APART = 1 << 20
 
 
 def half_width(noise: object, confidence: float) -> float:
@@ -89,11 +91,20 @@ def _(event: events.LaplaceEvent, epsilon: float) -> tuple[float, str]:
     rate = 1 / float(event.scale)
 
     def excess(x: float) -> float:
-        return max(0.0, math.exp(-rate * abs(x)) - math.exp(epsilon - rate * abs(x - 1))) * rate / 2
+        gap = min(0.0, epsilon - rate * (abs(x - 1) - abs(x)))
+        return -math.expm1(gap) * math.exp(-rate * abs(x)) * rate / 2
 
-    # From 1 on the density of the neighbor is the larger one.
-    pieces = ((-60 / rate, 0.0), (0.0, 1.0))
-    total = sum(scipy.integrate.quad(excess, a, b, limit=400)[0] for a, b in pieces)
+    # From where the neighbor's density is the larger one by e^epsilon there is no excess.
+    end = (1 - epsilon / rate) / 2
+    pieces = ((-60 / rate, 0.0), (0.0, min(end, 60 / rate)))
+    with warnings.catch_warnings():
+        # It warns where more digits are asked for than doubles have.
+        warnings.simplefilter("ignore", scipy.integrate.IntegrationWarning)
+        total = sum(
+            scipy.integrate.quad(excess, a, b, limit=400, epsabs=1e-17, epsrel=1e-12)[0]
+            for a, b in pieces
+            if end > 0
+        )
     return total, "integral of the density"
 
 
@@ -127,8 +138,28 @@ def half_line_delta(
 ) -> tuple[float, str]:
     """The divergence of a log-concave law: the worst set is a half-line, near a crossing."""
     ends = np.concatenate([math.floor(c) + np.arange(-8.0, 9.0) for c in crossings])
-    gap = law.cdf(ends) - math.exp(epsilon) * law.cdf(ends - shift)
+    hidden = np.exp(np.minimum(epsilon + _log_cdf(law, ends - shift), 0.0))
+    gap = law.cdf(ends) - hidden
+    # An exponent is a double to 2**-52: what that moves is rounding.
+    gap[gap <= law.cdf(ends) * (1 + abs(epsilon)) * 2.0**-50] = 0.0
     return max(0.0, float(gap.max())), "tails of the lattice"
+
+
+def _log_cdf(law: Distribution, k: Floats) -> Floats:
+    """The logarithm of the tail below, also where the tail itself is no double any more."""
+    with np.errstate(divide="ignore"):
+        found: Floats = np.log(law.cdf(k))
+    far = ~np.isfinite(found) & np.isfinite(law.log_pmf(k - _APART))
+    if not far.any():
+        return found
+    if isinstance(law, DiscreteGaussian):
+        found[far] = special.log_ndtr((k[far] + 0.5) / law.sigma)
+        return found
+    # Beyond both, masses fall by one factor a step: read over many steps, it is exact enough.
+    mass = law.log_pmf(k[far])
+    falls = (law.log_pmf(k[far] - _APART) - mass) / _APART
+    found[far] = mass - np.log(-np.expm1(falls))
+    return found
 
 
 def partitions(total: int, largest: int | None = None) -> list[tuple[int, ...]]:
@@ -143,14 +174,16 @@ def _shifted_gaussian(law: DiscreteGaussian, shifts: tuple[int, ...], epsilon: f
     """The divergence for one integer shift vector: the loss depends on <shift, noise> only."""
     reach = math.ceil(12 * law.sigma) + 2
     base = law.pmf(np.arange(-reach, reach + 1))
-    masses = np.ones(1)
-    for a in shifts:
+    masses, unit = np.ones(1), 1
+    if len(shifts) == 1:
+        masses, unit = base, shifts[0]  # the places between have no mass
+    for a in shifts if len(shifts) > 1 else ():
         spread = np.zeros(2 * reach * a + 1)
         spread[::a] = base
         masses = (
             np.maximum(scipy.signal.fftconvolve(masses, spread), 0) if len(masses) > 1 else spread
         )
-    places = np.arange(len(masses)) - (len(masses) - 1) // 2
+    places = (np.arange(len(masses)) - (len(masses) - 1) // 2) * float(unit)
     square = sum(a * a for a in shifts)
     # Loss of output y under shift s: (|y - s|^2 - |y|^2) / (2 sigma^2) = (s^2 - 2<s, y>) / (...).
     loss = (square - 2.0 * places) / (2 * float(law.square))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from discreet.accounting.calibrate import calibrate, smallest_scale
 from discreet.accounting.conversion import gaussian_sigma
@@ -17,35 +19,43 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core._rational import Number, root_down
 from discreet.core._validate import granularity_exponent, positive, probability
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
+from discreet.mechanisms._drawn import MANY, draws_follow
 from discreet.mechanisms._inputs import (
+    LARGEST_INPUT,
     Domain,
     Norm,
     Released,
     add_clamped,
     check_domain,
-    check_range,
     clamp_steps,
+    default_domain,
     l1,
     l2_squared,
-    read,
+    largest_real,
+    read_integers,
+    read_reals,
+    restore,
     whole,
     whole_square,
 )
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, DrawCheck, Mechanism
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
-from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
+from discreet.noise.laplace import LARGEST_NOISE_SCALE, DiscreteLaplace, RoundedLaplace
 from discreet.noise.random_source import RandomSource, resolve_rng
 
 # ── Additive noise ───────────────────────────────────────────────────────────────────────────────
 # Laplace and Gaussian noise on whole numbers and on reals.
 #
-# Whole numbers get integer noise and stay whole. Reals get the ideal continuous noise, and the
-# exact sum is rounded to a public grid, a power of two far below the noise: post-processing, so
-# nothing is added to the sensitivity and no low-order bit of the input survives.
+# Where outputs lie is settled when a mechanism is made, never by the type of a private value: a
+# mean is an int or a float by whether a sum can be divided. On integers, numbers are rounded, get
+# integer noise and stay whole. On reals, they get the ideal continuous noise, and
+# the exact sum is rounded to a public grid, a power of two far below the noise: post-processing,
+# so nothing is added to the sensitivity and no low-order bit of the input survives.
 
 
 # Reals are released in pieces, so that a large release needs little memory beyond its result.
@@ -111,13 +121,12 @@ class RealMechanism:
         """Standard deviation of the noise (rounding adds less than a 10**-12 part)."""
         return self.scale * (math.sqrt(2) if isinstance(self.noise, RoundedLaplace) else 1.0)
 
-    def add(self, reals: Floats, rng: RandomSource) -> Floats:
+    def add(self, reals: NDArray[Any], rng: RandomSource) -> Floats:
         """The noisy values."""
-        check_range(reals, self.step)
         out = np.empty(len(reals))
         for start in range(0, len(reals), _PIECE):
             piece = slice(start, start + _PIECE)
-            steps = clamp_steps(self.noise.add(reals[piece], rng))
+            steps = clamp_steps(self.noise.add(reals[piece], rng), exponent=self.noise.exponent)
             np.ldexp(steps.astype(np.float64), self.noise.exponent, out=out[piece])
         return out
 
@@ -129,105 +138,253 @@ class AdditiveMechanism(Mechanism):
     name: str
     relation: NeighboringRelation
     integers: IntegerMechanism | None
-    """None when the sensitivity is not whole: then whole numbers are released as reals."""
+    """None for a mechanism on reals."""
     reals: RealMechanism | None
-    """None for a mechanism that is restricted to whole numbers."""
+    """None for a mechanism on integers."""
+    sensitivity: Fraction
+    """In the norm of the noise: L1 for Laplace noise; L2, squared, for Gaussian noise."""
+    rounds: bool = True
+    """Whether vectors of reals may be rounded to integers, coordinate by coordinate."""
     target: tuple[Fraction, Fraction] | None = None
     """The (epsilon, delta) it was calibrated for, if any."""
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What one release costs, on whichever lattice the input asks for."""
-        branches = tuple(part.event for part in self._parts)
-        event = branches[0] if len(branches) == 1 else events.EitherEvent(branches)
-        return Guarantee(event, self.relation)
+    def __post_init__(self) -> None:
+        Mechanism.__post_init__(self)
+        if (self.integers is None) == (self.reals is None):
+            raise InvalidArgument("An additive mechanism is either on integers or on reals.")
 
     @property
-    def _parts(self) -> tuple[IntegerMechanism | RealMechanism, ...]:
-        return tuple(part for part in (self.integers, self.reals) if part is not None)
+    def part(self) -> IntegerMechanism | RealMechanism:
+        """The noise, on integers or on reals."""
+        part = self.integers or self.reals
+        assert part is not None  # noqa: S101 - one of them is there
+        return part
+
+    @property
+    def domain(self) -> Domain:
+        """Where outputs lie."""
+        return "reals" if self.integers is None else "integers"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Privacy guarantee of one release."""
+        return Guarantee(self.part.event, self.relation)
 
     @property
     def std(self) -> float:
-        """Standard deviation of the noise (the larger one, where whole numbers differ)."""
-        return max(part.std for part in self._parts)
+        """Standard deviation of the noise."""
+        return self.part.std
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``confidence``, symmetric.
+        """Bound the noise, symmetrically.
 
-        ``released - high <= truth <= released - low`` then holds with that probability.
+        The true number lies between the released number minus the upper bound and the released
+        number minus the lower bound with this probability. On integers this holds for the rounded
+        true number.
+
+        Args:
+            confidence: Probability with which the bound holds, between 0 and 1.
+
+        Returns:
+            Lower and upper bound.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.laplace(sensitivity=1, epsilon=0.5)
+            >>> low, high = mechanism.interval(0.95)
+            >>> low <= high
+            True
         """
         inside = float(probability("confidence", confidence, zero=False, one=False))
-        high = max(divergence.half_width(part.noise, inside) * part.step for part in self._parts)
+        high = divergence.half_width(self.part.noise, inside) * self.part.step
         return -high, high
 
     def release(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Released:
-        """Add noise: integers in, integers out; reals come back as multiples of the grid.
+        """Add noise to a number or a vector.
 
-        ``rng`` is for tests and simulations; the default is the operating system's randomness.
+        The type of the private value does not change the type of the output.
+
+        Args:
+            value: Private number or vector. On integers it is rounded, halves up. Numbers beyond
+                2**61 steps, and infinities, count as the largest one.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            A Python number for a number, or an array of the same shape. Integers on integers,
+            floats on reals.
+
+        Raises:
+            OutOfDomain: The input contains NaN, missing values or text, or is a vector of reals on
+                integers that were not declared.
+
+        Privacy:
+            The release satisfies `guarantee`. No account is charged; charge `mechanism.guarantee`
+            before you release.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.laplace(sensitivity=1, epsilon=0.5)
+            >>> isinstance(mechanism.release(1_234), int)
+            True
         """
-        values = read(value)
         source = resolve_rng(rng)
-        if values.whole is not None and self.integers is not None:
-            return values.restore(self.integers.add(values.whole, source))
-        if self.reals is None:
-            raise OutOfDomain(
-                f"This {self.name} mechanism takes integers; use on='reals' for real values."
-            )
-        return values.restore(self.reals.add(values.doubles, source))
+        if self.integers is not None:
+            steps, shape = read_integers(value, rounds=self.rounds)
+            return restore(self.integers.add(steps, source), shape)
+        assert self.reals is not None  # noqa: S101 - one of them is there
+        reals, shape = read_reals(value, exponent=self.reals.noise.exponent)
+        return restore(self.reals.add(reals, source), shape)
 
     def certify(self) -> Certificate:
-        """Recompute the divergence of neighboring outputs from the exact law of the noise.
+        """Recompute the guarantee from the exact distribution of the noise.
 
-        On integers by summing the mass function over the lattice (or, for very large noise, from
-        exact tails), on the grid by integrating the density; both against the accountant's claim.
+        Returns:
+            A certificate that lists each check with the claimed and the exact delta.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.laplace(sensitivity=1, epsilon=0.5)
+            >>> mechanism.certify().holds
+            True
         """
-        checks = [self._check(part, *point) for part in self._parts for point in self._points()]
+        checks = [self._check(*point) for point in self._points()]
         certificate = Certificate(
-            mechanism=self.name, guarantee=self.guarantee, checks=tuple(checks)
+            mechanism=self.name,
+            guarantee=self.guarantee,
+            checks=tuple(checks),
+            drawn=tuple(self._drawn(where) for where in (0, 1)),
         )
         return certificate.demand()
 
-    def _check(
-        self, part: IntegerMechanism | RealMechanism, epsilon: float, delta: float | None
-    ) -> CertificateCheck:
-        exact, route = divergence.exact_delta(part.event, epsilon)
+    def _check(self, epsilon: float, delta: float | None) -> CertificateCheck:
+        exact, route = divergence.exact_delta(self._added, epsilon)
         return CertificateCheck(
-            part=part.label,
+            part=self.part.label,
             epsilon=epsilon,
-            claimed=Guarantee(part.event, self.relation).delta(epsilon) if delta is None else delta,
+            claimed=self.guarantee.delta(epsilon) if delta is None else delta,
             exact=exact,
             route=route,
         )
+
+    @property
+    def _added(self) -> events.Event:
+        """What happens to neighbors, by the noise and the sensitivity alone: not as claimed."""
+        part, noise = self.part, self.part.noise
+        step = Fraction(2) ** (part.noise.exponent if isinstance(part, RealMechanism) else 0)
+        match noise:
+            case DiscreteLaplace():
+                return events.DiscreteLaplaceEvent(noise.scale, math.ceil(self.sensitivity))
+            case DiscreteGaussian():
+                # Of an integer vector at most so many coordinates can change.
+                moved = round(self.sensitivity)
+                return events.DiscreteGaussianEvent(noise.square, Fraction(moved), moved)
+            case RoundedLaplace():
+                return events.LaplaceEvent(noise.scale * step / self.sensitivity)
+            case _:
+                sigma = root_down(noise.square * step**2 / self.sensitivity)
+                return events.GaussianEvent(sigma)
+
+    def _drawn(self, neighbor: int) -> DrawCheck:
+        """Releases of one number, or of one a sensitivity away, against the law of the noise."""
+        part = self.part
+        moved = float(self.sensitivity)
+        many = MANY if part.std < _WIDE * part.step else _FEWER
+        if not isinstance(part.noise, DiscreteLaplace | RoundedLaplace):
+            moved = math.sqrt(moved)
+        name = f"noise {'one sensitivity from' if neighbor else 'at'} zero"
+        if isinstance(part, IntegerMechanism):
+            whole_number = min(math.ceil(moved), LARGEST_INPUT >> 1) * neighbor
+            given = np.full(many, whole_number, dtype=np.int64)
+            return draws_follow(
+                name, lambda rng: self.release(given, rng=rng) - given, _law(part.noise, 0.0)
+            )
+        exponent = part.noise.exponent
+        real = min(moved, largest_real(exponent) / 4) * neighbor
+        center = math.ldexp(real, -exponent)
+        start = math.floor(center)
+
+        def draw(rng: RandomSource) -> Ints:
+            noisy = self.release(np.full(many, real), rng=rng)
+            steps: Ints = np.ldexp(noisy, -exponent).astype(np.int64)
+            return steps - start
+
+        return draws_follow(name, draw, _law(part.noise, center - start))
 
     def _points(self) -> list[tuple[float, float | None]]:
         """Where to compare: at the target if there is one, and along the curve."""
         if self.target is None:
             worth = self.guarantee.epsilon(1e-6)
-            return [(worth * share, None) for share in (0.0, 0.5, 1.0)]
+            shares = (0.0, 0.5, 1.0) if math.isfinite(worth) else ()
+            return [(worth * share, None) for share in shares] or [(0.0, None)]
         epsilon, delta = map(float, self.target)
         return [(0.0, None), (epsilon / 2, None), (epsilon, delta)]
 
     def __repr__(self) -> str:
-        on = ", or ".join(part.label for part in self._parts)
-        return f"{self.name}({self._worth()}; std {self.std:.4g}; on {on})"
+        return f"{self.name}({self._worth()}; std {short(self.std)}; on {self.part.label})"
 
     def _worth(self) -> str:
         if self.target is None:
-            return f"rho {float(rho_of(self.guarantee.event)):.4g}, {self.relation.value}"
+            return f"rho {short(float(rho_of(self.part.event)))}, {self.relation.value}"
         epsilon, delta = self.target
         also = f", delta {float(delta):g}" if delta else ""
         return f"epsilon {float(epsilon):g}{also}, {self.relation.value}"
 
 
-def needs_integers(
-    integers: IntegerMechanism | None, domain: Domain | None
-) -> IntegerMechanism | None:
+def _law(
+    noise: DiscreteLaplace | DiscreteGaussian | RoundedLaplace | RoundedGaussian, center: float
+) -> Callable[[Ints], Floats]:
+    """The cumulated law of noise, in steps, rounded around a center between two steps."""
+    if isinstance(noise, DiscreteLaplace | DiscreteGaussian):
+        return noise.cdf
+    if isinstance(noise, RoundedLaplace):
+        scale = float(noise.scale)
+
+        def laplace_cdf(k: Ints) -> Floats:
+            z = (k + 0.5 - center) / scale
+            tail: Floats = np.exp(-np.abs(z)) / 2
+            return np.where(z < 0, tail, 1 - tail)
+
+        return laplace_cdf
+    sigma = math.sqrt(noise.square)
+
+    def gaussian_cdf(k: Ints) -> Floats:
+        below: Floats = special.ndtr((k + 0.5 - center) / sigma)
+        return below
+
+    return gaussian_cdf
+
+
+def _declared(
+    domain: Domain | None, *, sensitivity: Number, moved: Fraction, granularity: Number | None
+) -> Domain:
+    """Where outputs lie: as declared, or by the sensitivity."""
+    check_domain(domain)
+    if domain == "integers" and granularity is not None:
+        raise InvalidArgument("granularity is for reals: leave it out with domain='integers'.")
+    return domain or default_domain(sensitivity, moved, granularity)
+
+
+def _may_round(domain: Domain | None, norm: Norm) -> bool:
+    """Whether vectors of reals may be rounded: if declared, or where each coordinate is bounded.
+
+    In the maximum norm a whole sensitivity bounds each rounded coordinate, too.
+    """
+    return domain is not None or norm == "linf"
+
+
+def _needs_whole(moved: int | None) -> int:
     """Refuse a mechanism for integers whose sensitivity is not whole."""
-    if domain == "integers" and integers is None:
+    if moved is None:
         raise InvalidArgument(
             "domain='integers' needs a whole sensitivity (squared, for Gaussian)."
         )
-    return integers
+    return moved
 
 
 # ── The Gaussian mechanism ───────────────────────────────────────────────────────────────────────
@@ -236,6 +393,13 @@ def needs_integers(
 
 # 16 deviations before the range of a release is left, and 24 before 64 bits are.
 LARGEST_SQUARE = 1 << 116
+# Below it a draw is accepted once in a hundred tries, and less: it would seem not to return.
+_SMALLEST_SQUARE = Fraction(1, 1 << 12)
+# Doubles hold the certificate while the squares of their ratio are not below this.
+_SMALLEST_RATIO = Fraction(1, 10**100)
+# Noise of more steps than this is decided draw by draw in whole numbers: fewer are looked at.
+_WIDE = 1 << 44
+_FEWER = 1 << 10
 
 
 def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
@@ -252,52 +416,93 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> AdditiveMechanism:
-    """Gaussian noise on a number or a vector of bounded L2 sensitivity.
+    """Create a Gaussian mechanism for a number or a vector.
 
-    Give one of: ``epsilon`` and ``delta`` (exact calibration, no classical formula), ``rho``
-    (zCDP), ``mu`` (Gaussian DP), or ``sigma`` itself. Reals get the analytic sigma and are rounded
-    to ``granularity``. Whole numbers get the discrete Gaussian with the smallest sigma that its
-    own exact
-    law certifies: it is not exactly Gaussian DP, so the analytic sigma would be a claim, not a
-    fact. For ``mu`` they get rounded continuous noise, which is exactly Gaussian DP.
-    ``domain`` restricts the mechanism to "integers" or "reals".
+    Give one of: `epsilon` with `delta`, `rho`, `mu`, or `sigma`. The noise is calibrated with the
+    exact distribution. On integers it is discrete Gaussian noise, or, for `mu`, rounded continuous
+    noise.
 
-    Theorem: (epsilon, delta)-DP, rho-zCDP or mu-GDP under ``relation``, as asked.
-    Proof: reals by the exact curve of Balle and Wang, rounding being post-processing; integers by
-        the divergence of the lattice law; zCDP by Canonne et al., Theorem 4. See theory/mechanisms.
-    Source: Balle, Wang 2018; Canonne, Kamath, Steinke 2020; Dong, Roth, Su 2022. B18, C17, K8, K36.
-    Needs: all numbers positive and finite, 0 < delta < 1.
+    Args:
+        sensitivity: Largest change of the value between neighboring data sets, in `norm`.
+        epsilon: Privacy loss in (epsilon, delta)-DP.
+        delta: Probability parameter of (epsilon, delta)-DP, between 0 and 1.
+        rho: Privacy loss in zero-concentrated DP.
+        mu: Privacy loss in Gaussian DP.
+        sigma: Standard deviation of the noise.
+        norm: Norm of the sensitivity: `"l2"`, `"l1"` or `"linf"`. For `"linf"` also give
+            `dimension`.
+        dimension: Length of the vector.
+        domain: `"integers"` or `"reals"`. By default integers if the sensitivity is an integer and
+            no granularity is given, otherwise reals. For integers the squared sensitivity must be
+            an integer.
+        granularity: Spacing of real-valued outputs, a power of two. The default is far below the
+            noise.
+        relation: Neighboring relation to which the sensitivity refers.
 
-    >>> m = gaussian(sensitivity=1, epsilon=1, delta=1e-6)
-    >>> m.guarantee.delta(1.0) <= 1e-6
-    True
+    Returns:
+        A mechanism with `release(value)`, `guarantee`, `std`, `interval(confidence)` and
+        `certify()`.
+
+    Raises:
+        InvalidArgument: Not exactly one budget is given, a number is outside its range, or the
+            sensitivity does not fit the domain.
+
+    Privacy:
+        The mechanism satisfies the stated (epsilon, delta)-DP, zCDP or GDP. Sampling is exact, so
+        the guarantee holds for the released bits. discreet cannot check `sensitivity` for you.
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.gaussian(sensitivity=1, rho=0.5)
+        >>> round(mechanism.std, 3)
+        1.0
+        >>> mechanism.guarantee.epsilon(1e-6) < 5.3
+        True
+
+    See Also:
+        `laplace`, `best_additive_noise`, [choose noise](../how-to/choose-noise.md).
+
+    References:
+        Balle and Wang (2018). Canonne, Kamath and Steinke (2020). Dong, Roth and Su (2022).
+        [Proof](../theory/theorems.md#mechanisms.additive.gaussian).
     """
-    check_domain(domain)
+    # Theorem: (epsilon, delta)-DP, rho-zCDP or mu-GDP under `relation`, as asked.
+    # Proof: reals by the exact curve of Balle and Wang, rounding being post-processing; integers by
+    #   the divergence of the lattice law; zCDP by Canonne et al., Theorem 4. See theory/mechanisms.
+    # Source: Balle, Wang 2018; Canonne, Kamath, Steinke 2020; Dong, Roth, Su 2022. B18, C17, K8,
+    #   K36.
+    # Needs: all numbers positive and finite, 0 < delta < 1.
     square = l2_squared(sensitivity, norm=norm, dimension=dimension)
-    moved = None if domain == "reals" else whole_square(square)
+    where = _declared(domain, sensitivity=sensitivity, moved=square, granularity=granularity)
     target = _approx_target(epsilon, delta)
     if sum(given is not None for given in (target, rho, mu, sigma)) != 1:
         raise InvalidArgument("gaussian takes epsilon with delta, or rho, or mu, or sigma.")
-    integers: IntegerMechanism | None = None
     if target is not None:
         relative = Fraction(gaussian_sigma(float(target[0]), delta=float(target[1]))) ** 2
         variance = square * relative
-        if moved is not None:
-            integers = _certified(moved, variance, target)
     elif mu is not None:
         variance = square / positive("mu", mu) ** 2
-        if moved is not None:
-            event = events.GaussianEvent(1 / positive("mu", mu))
-            integers = IntegerMechanism(noise=_rounded(variance, 0), event=event)
     else:
         variance = _variance(square, rho=rho, sigma=sigma)
-        if moved is not None:
+    integers, reals = None, None
+    if where == "reals":
+        reals = _real_gaussian(variance, square, granularity)
+    else:
+        moved = _needs_whole(whole_square(square))
+        if target is not None:
+            integers = _certified(moved, variance, target)
+        elif mu is not None:
+            event = events.GaussianEvent(1 / positive("mu", mu))
+            integers = IntegerMechanism(noise=_rounded(variance, 0), event=event)
+        else:
             integers = _discrete(variance, moved)
     return AdditiveMechanism(
         name="gaussian",
         relation=relation,
-        integers=needs_integers(integers, domain),
-        reals=None if domain == "integers" else _real_gaussian(variance, square, granularity),
+        integers=integers,
+        reals=reals,
+        sensitivity=square,
+        rounds=_may_round(domain, norm),
         target=target,
     )
 
@@ -321,6 +526,8 @@ def _variance(square: Fraction, *, rho: Number | None, sigma: Number | None) -> 
 def _real_gaussian(
     variance: Fraction, square: Fraction, granularity: Number | None
 ) -> RealMechanism:
+    if not _SMALLEST_RATIO <= variance / square <= 1 / _SMALLEST_RATIO:
+        raise InvalidArgument("sigma must lie within 1e-50 and 1e50 sensitivities.")
     exponent = granularity_exponent(granularity, root_down(variance))
     return RealMechanism(
         noise=_rounded(variance / Fraction(4) ** exponent, exponent),
@@ -331,6 +538,8 @@ def _real_gaussian(
 def _rounded(square: Fraction, exponent: int) -> RoundedGaussian:
     if square > LARGEST_SQUARE:
         raise InvalidArgument("sigma must be at most 2**58 steps: use a coarser grid.")
+    if square < _SMALLEST_SQUARE:
+        raise InvalidArgument("sigma must be at least 2**-6 steps: this is no noise at all.")
     return RoundedGaussian(square, exponent)
 
 
@@ -367,46 +576,88 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
     granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> AdditiveMechanism:
-    """Laplace noise on a number or a vector of bounded L1 sensitivity.
+    """Create a Laplace mechanism for a number or a vector.
 
-    Give ``epsilon``, or the noise ``scale`` itself. A ``delta`` buys a little less noise. A
-    sensitivity in another norm takes the ``dimension`` of the vector. Whole numbers get discrete
-    Laplace noise if the sensitivity is whole; reals are rounded to ``granularity``, a power of two
-    (by default far below the noise). ``domain`` restricts the mechanism to "integers" or "reals".
+    On integers the mechanism rounds its input, adds discrete Laplace noise and returns integers. On
+    reals it adds continuous noise and rounds the exact sum to a multiple of `granularity`.
 
-    Theorem: the release is epsilon-DP under ``relation`` with epsilon = sensitivity / scale; with a
-        delta, (epsilon, delta)-DP by the exact profile, whose worst case is one coordinate.
-    Proof: the density (or mass) at y is proportional to exp(-|y - x|_1 / scale), and the triangle
-        inequality bounds the ratio by exp(|x - x'|_1 / scale). The noise is sampled exactly and
-        rounding the exact sum to the grid is post-processing. See theory/mechanisms.
-    Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009. B16, A2.
-    Needs: sensitivity, epsilon and scale positive and finite; scale at most 2**50 grid steps.
+    Args:
+        sensitivity: Largest change of the value between neighboring data sets, in `norm`.
+        epsilon: Privacy loss. Give either `epsilon` or `scale`.
+        delta: If positive, calibrate the noise to (epsilon, delta)-DP, which needs slightly less
+            noise.
+        scale: Scale of the Laplace distribution, as an alternative to `epsilon`.
+        norm: Norm of the sensitivity: `"l1"`, `"l2"` or `"linf"`. For `"l2"` and `"linf"` also give
+            `dimension`.
+        dimension: Length of the vector.
+        domain: `"integers"` or `"reals"`. By default integers if the sensitivity is an integer and
+            no granularity is given, otherwise reals. For a vector of reals that is to be rounded,
+            declare `"integers"` and give the sensitivity of the rounded vector.
+        granularity: Spacing of real-valued outputs, a power of two. The default is far below the
+            noise.
+        relation: Neighboring relation to which the sensitivity refers.
 
-    >>> laplace(sensitivity=1, epsilon=0.5).guarantee.epsilon()
-    0.5
+    Returns:
+        A mechanism with `release(value)`, `guarantee`, `std`, `interval(confidence)` and
+        `certify()`.
+
+    Raises:
+        InvalidArgument: Both or neither of `epsilon` and `scale` are given, a number is outside its
+            range, or the sensitivity does not fit the domain.
+
+    Privacy:
+        The mechanism is epsilon-DP with epsilon = sensitivity / scale, or (epsilon, delta)-DP if
+        you give `delta`. Sampling is exact, so the guarantee holds for the released bits. discreet
+        cannot check `sensitivity` for you.
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.laplace(sensitivity=1, epsilon=0.5)
+        >>> mechanism.guarantee.epsilon()
+        0.5
+        >>> mechanism.interval(0.95)
+        (-6.0, 6.0)
+        >>> count = mechanism.release(1_234)
+
+    See Also:
+        `gaussian`, `best_additive_noise`, [choose noise](../how-to/choose-noise.md).
+
+    References:
+        Dwork, McSherry, Nissim and Smith (2006). Ghosh, Roughgarden and Sundararajan (2009).
+        [Proof](../theory/theorems.md#mechanisms.additive.laplace).
     """
-    check_domain(domain)
+    # Theorem: the release is epsilon-DP under `relation` with epsilon = sensitivity / scale; with a
+    #   delta, (epsilon, delta)-DP by the exact profile, whose worst case is one coordinate.
+    # Proof: the density (or mass) at y is proportional to exp(-|y - x|_1 / scale), and the triangle
+    #   inequality bounds the ratio by exp(|x - x'|_1 / scale). The noise is sampled exactly and
+    #   rounding the exact sum to the grid is post-processing. See theory/mechanisms.
+    # Source: Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009. B16, A2.
+    # Needs: sensitivity, epsilon and scale positive and finite; scale at most 2**55 steps.
     moved = l1(sensitivity, norm=norm, dimension=dimension)
-    shift = None if domain == "reals" else whole(moved)
+    where = _declared(domain, sensitivity=sensitivity, moved=moved, granularity=granularity)
+    shift = _needs_whole(whole(moved)) if where == "integers" else None
     if (epsilon is None) == (scale is None):
         raise InvalidArgument("laplace takes either epsilon or scale.")
     allowed = probability("delta", delta, one=False)
     if scale is not None:
-        width = integer_width = positive("scale", scale)
+        width = positive("scale", scale)
         target = (moved / width, Fraction(0))
     else:
         target = (positive("epsilon", epsilon), allowed)
-        width = _width("laplace", moved, target)
-        integer_width = width if shift is None else _width("discrete laplace", moved, target)
-    integers = None
-    if shift is not None:
-        event = events.DiscreteLaplaceEvent(integer_width, shift)
-        integers = IntegerMechanism(noise=DiscreteLaplace(integer_width), event=event)
+        width = _width("laplace" if shift is None else "discrete laplace", moved, target)
+    integers, reals = None, None
+    if shift is None:
+        reals = _real_laplace(width, moved, granularity)
+    else:
+        event = events.DiscreteLaplaceEvent(width, shift)
+        integers = IntegerMechanism(noise=DiscreteLaplace(width), event=event)
     return AdditiveMechanism(
         name="laplace",
         relation=relation,
-        integers=needs_integers(integers, domain),
-        reals=None if domain == "integers" else _real_laplace(width, moved, granularity),
+        integers=integers,
+        reals=reals,
+        sensitivity=moved,
+        rounds=_may_round(domain, norm),
         target=target,
     )
 
@@ -425,5 +676,10 @@ def _width(
 
 def _real_laplace(width: Fraction, moved: Fraction, granularity: Number | None) -> RealMechanism:
     exponent = granularity_exponent(granularity, width)
+    if width > LARGEST_NOISE_SCALE * Fraction(2) ** exponent:
+        # Beyond, the noise leaves the largest release, 2**62 steps: what is drawn would be less.
+        raise InvalidArgument(
+            "granularity is too fine for this noise: its scale must be at most 2**55 steps."
+        )
     noise = RoundedLaplace(width / Fraction(2) ** exponent, exponent)
     return RealMechanism(noise=noise, event=events.LaplaceEvent(width / moved))

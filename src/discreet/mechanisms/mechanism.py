@@ -9,6 +9,7 @@ from fractions import Fraction
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 
 # Sums in double precision may differ by this much, relatively and absolutely, between two routes.
@@ -36,35 +37,61 @@ class CertificateCheck:
     @property
     def verdict(self) -> str:
         """Exact and claimed delta in words; below the rounding of doubles there is no number."""
-        exact = f"{self.exact:.6g}" if self.exact > _SMALLEST else "0 up to rounding"
-        return f"delta is {exact}, claimed {self.claimed:.6g}"
+        exact = short(self.exact, digits=6) if self.exact > _SMALLEST else "0 up to rounding"
+        return f"delta is {exact}, claimed {short(self.claimed, digits=6)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawCheck:
+    """One look at the release itself, on made-up data: what was found, and what is allowed."""
+
+    part: str
+    found: float
+    allowed: float
+    route: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether no more was found than is allowed (up to rounding of doubles)."""
+        return self.found <= self.allowed * (1 + _ROUNDING) + _SMALLEST
+
+    @property
+    def verdict(self) -> str:
+        """Both numbers in words."""
+        return f"found {short(self.found)}, allowed {short(self.allowed)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """All recomputations of a mechanism's guarantee."""
+    """All recomputations of a mechanism's guarantee, and all looks at its release."""
 
     mechanism: str
     guarantee: Guarantee
     checks: tuple[CertificateCheck, ...]
+    drawn: tuple[DrawCheck, ...] = ()
 
     @property
     def holds(self) -> bool:
         """Whether every check holds."""
-        return all(check.holds for check in self.checks)
+        return all(check.holds for check in self.checks) and all(look.holds for look in self.drawn)
 
     def demand(self) -> Certificate:
         """This certificate, or NotCertified."""
         if not self.holds:
-            raise NotCertified(f"{self.mechanism}: the exact law does not keep the claim.\n{self}")
+            failed = "the exact law does not keep the claim"
+            if all(check.holds for check in self.checks):
+                failed = "the release is not what the claim is about"
+            raise NotCertified(f"{self.mechanism}: {failed}.\n{self}")
         return self
 
     def __str__(self) -> str:
         lines = [f"{self.mechanism}: {'certified' if self.holds else 'NOT CERTIFIED'}"]
         lines += [
-            f"  {check.part}: at epsilon {check.epsilon:.6g} {check.verdict} ({check.route})"
+            f"  {check.part}: at epsilon {short(check.epsilon, digits=6)} {check.verdict} "
+            f"({check.route})"
             for check in self.checks
         ]
+        lines += [f"  {look.part}: {look.verdict} ({look.route})" for look in self.drawn]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -79,9 +106,25 @@ def target_guarantee(
 
 
 class Mechanism(ABC):
-    """A randomized map with a stated cost. Frozen: the same object always costs the same.
+    """A randomized function of private data with a stated privacy guarantee.
 
-    Every mechanism also has ``release``; what it takes and returns differs.
+    Factories such as `laplace` create mechanisms. A mechanism never changes, so each release of the
+    same object costs the same. Every mechanism has a method `release`; its arguments depend on the
+    mechanism.
+
+    Raises:
+        InvalidArgument: `relation` is not a `NeighboringRelation`.
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.laplace(sensitivity=1, epsilon=0.5)
+        >>> isinstance(mechanism, discreet.Mechanism)
+        True
+        >>> mechanism.guarantee.epsilon()
+        0.5
+
+    See Also:
+        [Choose noise](../how-to/choose-noise.md), [release a number](../how-to/release.md).
     """
 
     def __post_init__(self) -> None:
@@ -96,7 +139,7 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What one release costs."""
+        """Privacy guarantee of one release."""
 
     @property
     @abstractmethod
@@ -105,4 +148,20 @@ class Mechanism(ABC):
 
     @abstractmethod
     def certify(self) -> Certificate:
-        """Recompute the guarantee from the exact law; NotCertified if it does not hold."""
+        """Recompute the guarantee from the exact distribution, and look at the release.
+
+        The release is run on made-up data with fixed random numbers: what it draws is compared with
+        its distribution, and what it adds noise to with the sensitivity. No private data is read.
+
+        Returns:
+            A certificate that lists each check with the claimed and the exact delta.
+
+        Raises:
+            NotCertified: The exact distribution does not satisfy the guarantee, or the release does
+                not follow it.
+
+        Examples:
+            >>> import discreet
+            >>> discreet.laplace(sensitivity=1, epsilon=0.5).certify().holds
+            True
+        """

@@ -17,15 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.accounting.calibrate import smallest_scale
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.accounting.guarantee import Guarantee
+from discreet.boundary.values import steps
 from discreet.core import events
 from discreet.core._rational import Number, exp_minus, round_up
 from discreet.core._validate import count, positive, probability
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.mechanisms import _exact_divergence as divergence
-from discreet.mechanisms._inputs import add_clamped, read
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
-from discreet.noise.distribution import Ints
+from discreet.mechanisms._drawn import MANY, EvenWords, draws_follow
+from discreet.mechanisms._inputs import LARGEST_INPUT, add_clamped, check_column
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, DrawCheck, Mechanism
+from discreet.noise.distribution import Floats, Ints
 from discreet.noise.gaussian import LARGEST_TABLE, DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import RandomSource, resolve_rng
@@ -77,13 +80,12 @@ class PartitionSelection(Mechanism):
         """The places of the keys that are shown, and their noisy counts.
 
         ``counts`` holds the number of units of each key that occurs, in an order that depends on
-        the names of the keys only.
+        the names of the keys only. Each is read by itself: what is no number counts nobody.
         """
-        values = read(counts)
-        if values.whole is None or len(values.shape) != 1:
-            raise OutOfDomain("counts must be a list of whole numbers, one for each key.")
+        check_column(counts)
+        units = steps(counts, exponent=0, lower=0, upper=LARGEST_INPUT, misfit=0)
         source = resolve_rng(rng)
-        above = values.whole - (self.minimum - 1)
+        above = units - (self.minimum - 1)
         noisy = add_clamped(above, self.noise.sample(len(above), source))
         # Above, not at: delta was computed for exceeding the threshold.
         places = np.flatnonzero((above >= 1) & (noisy > self.threshold))
@@ -115,13 +117,54 @@ class PartitionSelection(Mechanism):
                 )
             )
         return Certificate(
-            mechanism="partition_selection", guarantee=self.guarantee, checks=tuple(checks)
+            mechanism="partition_selection",
+            guarantee=self.guarantee,
+            checks=tuple(checks),
+            drawn=self._drawn(),
         ).demand()
+
+    def _drawn(self) -> tuple[DrawCheck, ...]:
+        """Keys at the threshold, where every bit of noise decides, and keys that must not show."""
+        at = self.threshold + self.minimum - 1
+
+        def noisy(rng: RandomSource) -> Ints:
+            found = np.zeros(MANY, dtype=np.int64)  # hidden keys count as no noise above zero
+            places, shown = self.release(np.full(MANY, at), rng=rng)
+            above = shown - at
+            found[places] = np.where(above > 0, above, -1)  # what must not show has no law
+            return found
+
+        def cdf(k: Ints) -> Floats:
+            return np.where(np.asarray(k) < 0, 0.0, self.noise.cdf(k))
+
+        hidden = draws_follow("keys at the threshold", noisy, cdf)
+        looks = [hidden]
+        for units, chance in ((1, float(self.mass / self.groups)), (self.minimum - 1, 0.0)):
+            if units < 1 or self.minimum - 1 > units:
+                continue
+            shown = len(self.release(np.full(MANY, units), rng=EvenWords())[0]) / MANY
+            allowed = EvenWords().allowed(MANY) if chance else 0.0
+            looks.append(
+                DrawCheck(
+                    part=f"keys of {units} unit(s)",
+                    found=shown,
+                    allowed=chance + allowed,
+                    route=f"share of {MANY} keys that the release shows",
+                )
+            )
+        return tuple(looks)
+
+    @property
+    def _beside(self) -> float:
+        """A delta somewhat above what new keys take of it."""
+        mass = float(self.mass)
+        return min(2 * mass + 1e-6, (1 + mass) / 2)
 
     def _points(self) -> list[tuple[float, float | None]]:
         if self.target is None:
-            worth = self.guarantee.epsilon(2 * float(self.mass) + 1e-6)
-            return [(worth * share, None) for share in (0.0, 0.5, 1.0)]
+            worth = self.guarantee.epsilon(self._beside)
+            shares = (0.0, 0.5, 1.0) if math.isfinite(worth) else ()
+            return [(worth * share, None) for share in shares] or [(0.0, None)]
         epsilon, delta = map(float, self.target)
         return [(0.0, None), (epsilon / 2, None), (epsilon, delta)]
 
@@ -129,7 +172,7 @@ class PartitionSelection(Mechanism):
         kind = "laplace" if isinstance(self.noise, DiscreteLaplace) else "gaussian"
         least = "" if self.minimum == 1 else f", keys of fewer than {self.minimum} units never"
         return (
-            f"partition_selection({self.guarantee!r}; {kind} noise with std {self.std:.4g}, "
+            f"partition_selection({self.guarantee!r}; {kind} noise with std {short(self.std)}, "
             f"shown above {self.threshold + self.minimum - 1}{least})"
         )
 
@@ -149,20 +192,19 @@ def partition_selection(
     Give ``epsilon`` and ``delta`` (Laplace or Gaussian noise, by default the one with the lower
     threshold), or ``rho`` and ``delta`` (Gaussian noise). Keys of fewer than ``minimum`` units are
     never shown, whatever the noise.
-
-    Theorem: (epsilon, delta)-DP; with rho, delta apart from a rho-zCDP mechanism. Precisely: no
-        easier to attack than the noise on a vector that moves by ``groups`` (``2 * groups`` under
-        replace-one) next to an event that gives everything away with probability
-        ``groups * P(noise >= threshold)``.
-    Proof: counts of keys that exist on both sides move by one each, and thresholding is
-        post-processing. A key on one side only has count 1 there, and is shown with probability
-        P(1 + noise > threshold); all keys of the unit together by the union bound. The noise of
-        different keys is independent, so both compose. See theory/keys.
-    Source: Korolova, Kenthapadi, Mishra, Ntoulas 2009; Wilson et al. 2020; Google 2020 for the
-        number of groups of a unit.
-    Needs: counts of different units, at most ``groups`` keys of each unit; the noise is drawn for
-        each key that occurs, in an order that its name decides.
     """
+    # Theorem: (epsilon, delta)-DP; with rho, delta apart from a rho-zCDP mechanism. Precisely: no
+    #   easier to attack than the noise on a vector that moves by `groups` (`2 * groups` under
+    #   replace-one) next to an event that gives everything away with probability
+    #   `groups * P(noise >= threshold)`.
+    # Proof: counts of keys that exist on both sides move by one each, and thresholding is
+    #   post-processing. A key on one side only has count 1 there, and is shown with probability
+    #   P(1 + noise > threshold); all keys of the unit together by the union bound. The noise of
+    #   different keys is independent, so both compose. See theory/keys.
+    # Source: Korolova, Kenthapadi, Mishra, Ntoulas 2009; Wilson et al. 2020; Google 2020 for the
+    #   number of groups of a unit.
+    # Needs: counts of different units, at most `groups` keys of each unit; the noise is drawn for
+    #   each key that occurs, in an order that its name decides.
     many, least = count("groups", groups), count("minimum", minimum)
     dlt = probability("delta", delta, zero=False, one=False)
     if (epsilon is None) == (rho is None) or method not in (None, "laplace", "gaussian"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,9 +29,10 @@ from discreet.core._validate import (
 )
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import NeighboringRelation, central_relation
+from discreet.mechanisms._drawn import FEW, cumulated, releases_follow
 from discreet.mechanisms._inputs import check_column
 from discreet.mechanisms._piecewise_exponential import PiecewiseExponential, pieces
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, DrawCheck, Mechanism
 from discreet.mechanisms.selection import PermuteAndFlip, permute_and_flip
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
@@ -139,6 +141,9 @@ Method: TypeAlias = Literal["interpolated", "exponential", "permute_and_flip"]
 # Size of the exhaustive check.
 _CHECKED_SPAN = 5
 _CHECKED_ROWS = 3
+# Rows at each point of it, at most, where choices are drawn.
+_MOST_TIED = 1 << 10
+_LARGEST_LISTED = 300
 # Steps times the level's denominator then fit 64 bits.
 _LARGEST_DENOMINATOR = 1 << 20
 _MOST_FLIPS = 1 << 16
@@ -146,7 +151,7 @@ _MOST_FLIPS = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateQuantile(Mechanism):
-    """One quantile of a column. Made by `private_quantile`."""
+    """A private quantile of a column. Made by `private_quantile`."""
 
     column: SortedColumn
     quantile: Fraction
@@ -158,7 +163,7 @@ class PrivateQuantile(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs; an exponential mechanism has a bounded range."""
+        """Privacy guarantee of one release."""
         if self.method == "permute_and_flip":
             return Guarantee(events.PureEvent(self.epsilon), self.relation)
         return Guarantee(events.BoundedRangeEvent(self.epsilon), self.relation)
@@ -181,10 +186,25 @@ class PrivateQuantile(Mechanism):
         raise Unsupported("A chosen quantile has no standard deviation; interval() is in ranks.")
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """How far from the quantile the answer's rank may lie, with probability ``confidence``.
+        """Bound how far the rank of the answer may be from the quantile.
 
-        A point within half a rank exists, unless only the multiples of a coarse grid may be
-        chosen; all points that are g ranks farther weigh at most exp(-rate g) each.
+        The bound assumes that outputs are finer than the distances of the values.
+
+        Args:
+            confidence: Probability with which the bound holds, between 0 and 1.
+
+        Returns:
+            Lower and upper bound, in ranks.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.private_quantile(lower=0, upper=100, epsilon=1)
+            >>> low, high = mechanism.interval(0.95)
+            >>> low <= high
+            True
         """
         if self.method == "permute_and_flip":
             raise Unsupported("The points of a coarse grid may all be far from the quantile.")
@@ -193,7 +213,28 @@ class PrivateQuantile(Mechanism):
         return -ranks, ranks
 
     def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float:
-        """The chosen point."""
+        """Release the quantile of a column.
+
+        Args:
+            values: Private values. They are clipped to the bounds.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            The chosen value.
+
+        Raises:
+            OutOfDomain: The input does not have the right shape.
+
+        Privacy:
+            The release satisfies `guarantee`. No account is charged; charge `mechanism.guarantee`
+            before you release.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.private_quantile(lower=0, upper=100, epsilon=1)
+            >>> 0 <= mechanism.release([12, 37, 41]) <= 100
+            True
+        """
         codes = self.column.sorted(values)
         source = resolve_rng(rng)
         if self.method == "permute_and_flip":
@@ -242,11 +283,27 @@ class PrivateQuantile(Mechanism):
         return law
 
     def certify(self) -> Certificate:
-        """Compare the laws of all neighbors on a small grid, with up to three rows."""
+        """Compare the exact distributions of all neighbors on a small grid.
+
+        Returns:
+            A certificate that lists each check with the claimed and the exact delta.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.private_quantile(lower=0, upper=100, epsilon=1)
+            >>> mechanism.certify().holds
+            True
+        """
         worst = 0.0
-        factor = math.exp(float(self.epsilon))
+        small = self._small()
+        # Of a larger epsilon the laws at this one, at the same rate for it: doubles hold them.
+        listed = replace(small, epsilon=min(self.epsilon, Fraction(_LARGEST_LISTED)))
+        factor = math.exp(min(float(listed.epsilon), self.guarantee.epsilon()))
         laws = {
-            data: self._law(np.array(data, dtype=np.int64), _CHECKED_SPAN)
+            data: listed.probabilities(np.array(data, dtype=np.int64))
             for rows in range(_CHECKED_ROWS + 1)
             for data in itertools.combinations_with_replacement(range(_CHECKED_SPAN + 1), rows)
         }
@@ -263,7 +320,27 @@ class PrivateQuantile(Mechanism):
             exact=worst,
             route="exact law of the choice",
         )
-        return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=(check,)).demand()
+        return Certificate(
+            mechanism=repr(self),
+            guarantee=self.guarantee,
+            checks=(check,),
+            drawn=(self._drawn(small),),
+        ).demand()
+
+    def _small(self) -> Self:
+        """The same choice on the points 0 to 5."""
+        column = SortedColumn(first=0, span=_CHECKED_SPAN, exponent=0)
+        return replace(self, column=column, stride=1)
+
+    def _drawn(self, small: PrivateQuantile) -> DrawCheck:
+        """Choices for as many rows at each point as one e-fold of probability is worth."""
+        each = min(max(1, round(1 / self.rate)), _MOST_TIED)
+        rows = np.repeat(np.arange(_CHECKED_SPAN + 1), each)
+        return releases_follow(
+            f"choices for {len(rows)} rows",
+            lambda rng: round(small.release(rows, rng=rng)),
+            cumulated(small.probabilities(rows)),
+        )
 
     def _neighbors(self, rest: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Neighbors of a data set that has one row more than ``rest``."""
@@ -290,26 +367,51 @@ def private_quantile(
     granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> PrivateQuantile:
-    """A quantile of a column of any number of rows; the median by default.
+    """Create a mechanism for a quantile of a column, by default the median.
 
-    "interpolated" reads ranks off a curve that climbs between the values: inside a gap the point
-    where it meets the quantile is the likeliest. "exponential" takes all points of a gap alike.
-    "permute_and_flip" is better than that for few points: the multiples of a coarse
-    ``granularity``, at most 2**16.
+    Args:
+        quantile: Level of the quantile, between 0 and 1.
+        lower: Public lower bound of the values. Values are clipped.
+        upper: Public upper bound.
+        epsilon: Privacy loss.
+        method: `"interpolated"` interpolates ranks between the values. `"exponential"` is the
+            exponential mechanism. `"permute_and_flip"` is better for few possible outputs: at most
+            2**16 multiples of a coarse `granularity`.
+        granularity: Spacing of the outputs, a power of two. The default is fine enough for most
+            data.
+        relation: Neighboring relation. Under add/remove the number of rows stays private.
 
-    Theorem: epsilon-DP under ``relation``, and of bounded range but for "permute_and_flip".
-    Proof: with weights exp(-rate * score) the log-ratio of two neighbors lies, but for one
-        constant, within rate times the changes of the scores. A score is the distance of the
-        target ``quantile * (n + 1)`` to the ranks of the point. Knots of neighbors interlace, so a
-        replaced row moves a rank by at most 1 and the target not at all; an added row moves their
-        difference by at least ``-quantile`` and at most ``1 - quantile``. See theory/smooth.
-    Source: McSherry, Talwar 2007; Smith 2011; Asi, Duchi 2020; McKenna, Sheldon 2020 (the flips);
-        Durfee 2025 (the climbing). B48.
-    Needs: public bounds and grid. The number of rows may be secret under ADD_REMOVE.
+    Returns:
+        A mechanism with `release(values)`, `interval(confidence)` (in ranks) and `guarantee`.
 
-    >>> private_quantile(lower=0, upper=100, epsilon=1).guarantee.epsilon()
-    1.0
+    Raises:
+        InvalidArgument: The level, the bounds, the method or the granularity are not valid.
+
+    Privacy:
+        epsilon-DP for one row.
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.private_quantile(0.5, lower=0, upper=100, epsilon=1)
+        >>> 0 <= mechanism.release([12, 37, 41, 58, 93]) <= 100
+        True
+
+    See Also:
+        `private_quantiles`. For tables, use `Table.median` and `Table.quantiles`.
+
+    References:
+        McSherry and Talwar (2007). Smith (2011). Asi and Duchi (2020). McKenna and Sheldon (2020).
+        Durfee (2025). [Proof](../theory/theorems.md#mechanisms.quantiles.private_quantile).
     """
+    # Theorem: epsilon-DP under `relation`, and of bounded range but for "permute_and_flip".
+    # Proof: with weights exp(-rate * score) the log-ratio of two neighbors lies, but for one
+    #   constant, within rate times the changes of the scores. A score is the distance of the
+    #   target `quantile * (n + 1)` to the ranks of the point. Knots of neighbors interlace, so a
+    #   replaced row moves a rank by at most 1 and the target not at all; an added row moves their
+    #   difference by at least `-quantile` and at most `1 - quantile`. See theory/smooth.
+    # Source: McSherry, Talwar 2007; Smith 2011; Asi, Duchi 2020; McKenna, Sheldon 2020 (the flips);
+    #   Durfee 2025 (the climbing). B48.
+    # Needs: public bounds and grid. The number of rows may be secret under ADD_REMOVE.
     share = probability("quantile", quantile, zero=False, one=False)
     if share.denominator > _LARGEST_DENOMINATOR:
         raise InvalidArgument(f"quantile must have a denominator of at most 2**20, got {quantile}.")
@@ -336,11 +438,13 @@ def private_quantile(
 
 
 _MOST = 1 << 10
+# Binary digits of the grid on which splits are followed: more than there are depths.
+_FOLLOWED = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateQuantiles(Mechanism):
-    """Several quantiles of a column. Made by `private_quantiles`."""
+    """Several private quantiles of a column. Made by `private_quantiles`."""
 
     column: SortedColumn
     q: tuple[Fraction, ...]
@@ -360,7 +464,7 @@ class PrivateQuantiles(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release of all of them costs."""
+        """Privacy guarantee of one release of all quantiles."""
         one = events.BoundedRangeEvent(self.epsilon / self.depth)
         return Guarantee(events.repeat(one, self.depth), self.relation)
 
@@ -370,11 +474,38 @@ class PrivateQuantiles(Mechanism):
         raise Unsupported("A chosen quantile has no standard deviation.")
 
     def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> list[float]:
-        """One number for each level, in order."""
+        """Release all quantiles of a column.
+
+        Args:
+            values: Private values. They are clipped to the bounds.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            One value per level, in increasing order.
+
+        Raises:
+            OutOfDomain: The input does not have the right shape.
+
+        Privacy:
+            The release satisfies `guarantee`. No account is charged; charge `mechanism.guarantee`
+            before you release.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.private_quantiles([0.25, 0.75], lower=0, upper=100, epsilon=1)
+            >>> len(mechanism.release([12, 37, 41]))
+            2
+        """
         codes = self.column.sorted(values)
         found = [0] * len(self.q)
         source = resolve_rng(rng)
-        self._split(codes, (0, self.column.span), (0, len(found)), found, source)
+        self._split(
+            codes,
+            (0, self.column.span),
+            (0, len(found)),
+            found,
+            lambda choice: choice.draw(source),
+        )
         return [self.column.number(place) for place in found]
 
     def _split(
@@ -383,7 +514,7 @@ class PrivateQuantiles(Mechanism):
         ends: tuple[int, int],
         part: tuple[int, int],
         found: list[int],
-        rng: RandomSource,
+        choose: Callable[[PiecewiseExponential], int],
     ) -> None:
         """Fill in the levels of ``part``, from the values that lie between ``ends``."""
         first, last = part
@@ -405,15 +536,28 @@ class PrivateQuantiles(Mechanism):
             climbing=True,
             rate=self.step / (2 * max(level, 1 - level)),
         )
-        place = low + choice.draw(rng)
+        place = low + choose(choice)
         found[middle] = place
         # A value at the split belongs to one side only.
         cut = int(np.searchsorted(codes, place))
-        self._split(codes[:cut], (low, place), (first, middle), found, rng)
-        self._split(codes[cut:], (place, high), (middle + 1, last), found, rng)
+        self._split(codes[:cut], (low, place), (first, middle), found, choose)
+        self._split(codes[cut:], (place, high), (middle + 1, last), found, choose)
 
     def certify(self) -> Certificate:
-        """Recompute the guarantee of one choice, at the hardest level."""
+        """Recompute the guarantee of one choice, for the hardest level.
+
+        Returns:
+            A certificate that lists each check with the claimed and the exact delta.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.private_quantiles([0.25, 0.75], lower=0, upper=100, epsilon=1)
+            >>> mechanism.certify().holds
+            True
+        """
         single = PrivateQuantile(
             column=self.column,
             quantile=Fraction(1, 2),
@@ -421,11 +565,77 @@ class PrivateQuantiles(Mechanism):
             method="interpolated",
             relation=NeighboringRelation.ADD_REMOVE,
         )
-        checks = single.certify().checks
-        return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=checks).demand()
+        one = single.certify()
+        return Certificate(
+            mechanism=repr(self),
+            guarantee=self.guarantee,
+            checks=one.checks,
+            drawn=(*one.drawn, self._charged(), self._drawn()),
+        ).demand()
+
+    def _charged(self) -> DrawCheck:
+        """What the choices that one person takes part in cost together, at most."""
+        span = 1 << _FOLLOWED
+        rows = np.arange(1, span, 2)
+        worst = 0.0
+        for row in (0, len(rows) // 3, len(rows) - 1):
+            others = np.delete(rows, row)
+            if self.relation is NeighboringRelation.REPLACE_ONE:
+                moved = [np.sort(np.append(others, place)) for place in (0, span // 2, span)]
+            else:
+                moved = [others]
+            with_row = self._followed(rows, span)
+            for neighbor in moved:
+                parts = zip(with_row, self._followed(neighbor, span), strict=True)
+                worst = max(worst, sum(_difference(one, other) for one, other in parts))
+        return DrawCheck(
+            part=f"choices of {len(self.q)} levels",
+            found=worst,
+            allowed=self.guarantee.epsilon(),
+            route="cost of the choices that see a person, added up, on neighbors",
+        )
+
+    def _followed(self, rows: Ints, span: int) -> list[PiecewiseExponential]:
+        """The choices of a release in which always the middle is chosen."""
+        seen: list[PiecewiseExponential] = []
+
+        def choose(choice: PiecewiseExponential) -> int:
+            seen.append(choice)
+            return choice.span // 2
+
+        self._split(rows, (0, span), (0, len(self.q)), [0] * len(self.q), choose)
+        return seen
+
+    def _drawn(self) -> DrawCheck:
+        middle = len(self.q) // 2
+        level = self.q[middle].limit_denominator(_LARGEST_DENOMINATOR)
+        small = replace(self, column=SortedColumn(first=0, span=_CHECKED_SPAN, exponent=0))
+        choice = PrivateQuantile(
+            column=small.column,
+            quantile=level,
+            epsilon=self.step,
+            method="interpolated",
+            relation=NeighboringRelation.ADD_REMOVE,
+        )
+        each = min(max(1, round(1 / choice.rate)), _MOST_TIED)
+        rows = np.repeat(np.arange(_CHECKED_SPAN + 1), each)
+        return releases_follow(
+            "middle level",
+            lambda rng: round(small.release(rows, rng=rng)[middle]),
+            cumulated(choice.probabilities(rows)),
+            many=max(64, FEW // len(self.q)),
+        )
 
     def __repr__(self) -> str:
         return f"private_quantiles({len(self.q)} levels; {self.guarantee!r})"
+
+
+def _difference(one: PiecewiseExponential, other: PiecewiseExponential) -> float:
+    """What one choice costs for rows that differ: a range of probability for each of them."""
+    apart = Counter(one.values.tolist())
+    apart.subtract(other.values.tolist())
+    rows = sum(map(abs, apart.values()))
+    return rows * float(2 * one.rate * max(one.level, 1 - one.level))
 
 
 def private_quantiles(
@@ -437,22 +647,51 @@ def private_quantiles(
     granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> PrivateQuantiles:
-    """Several quantiles of a column, in increasing order, for one epsilon.
+    """Create a mechanism for several quantiles of a column.
 
-    The middle level is chosen first, as by `private_quantile`; it splits the values, and each side
-    goes on by itself. m levels cost log2(m + 1) choices, not m.
+    It chooses the middle level first and then continues on each side, so m levels need about log2(m
+    + 1) choices.
 
-    Theorem: epsilon-DP under ``relation``.
-    Proof: a row added or removed is in one part of every splitting, the parts being made by points
-        that were released; so of the choices of one depth only one changes, and its log-ratio has a
-        range of epsilon / depth (`private_quantile`). A replaced row changes at most two, each made
-        for half of that. Depths compose.
-    Source: Kaplan, Schnapp, Stemmer 2022. B48.
-    Needs: levels strictly increasing, in (0, 1); public bounds and grid.
+    Args:
+        q: Levels between 0 and 1, strictly increasing, at most 1024.
+        lower: Public lower bound of the values. Values are clipped.
+        upper: Public upper bound.
+        epsilon: Privacy loss of all quantiles together.
+        granularity: Spacing of the outputs, a power of two. The default is fine enough for most
+            data.
+        relation: Neighboring relation. Under add/remove the number of rows stays private.
 
-    >>> private_quantiles([0.25, 0.5, 0.75], lower=0, upper=100, epsilon=1).depth
-    2
+    Returns:
+        A mechanism. `release(values)` returns one number per level, in increasing order.
+
+    Raises:
+        InvalidArgument: The levels, the bounds or the granularity are not valid.
+
+    Privacy:
+        All quantiles together are epsilon-DP for one row.
+
+    Examples:
+        >>> import discreet
+        >>> levels = [0.25, 0.5, 0.75]
+        >>> mechanism = discreet.private_quantiles(levels, lower=0, upper=100, epsilon=1)
+        >>> quartiles = mechanism.release([12, 37, 41, 58, 93])
+        >>> quartiles == sorted(quartiles)
+        True
+
+    See Also:
+        `private_quantile`.
+
+    References:
+        Kaplan, Schnapp and Stemmer (2022).
+        [Proof](../theory/theorems.md#mechanisms.quantiles.private_quantiles).
     """
+    # Theorem: epsilon-DP under `relation`.
+    # Proof: a row added or removed is in one part of every splitting, the parts being made by
+    #   points that were released; so of the choices of one depth only one changes, and its
+    #   log-ratio has a range of epsilon / depth (`private_quantile`). A replaced row changes at
+    #   most two, each made for half of that. Depths compose.
+    # Source: Kaplan, Schnapp, Stemmer 2022. B48.
+    # Needs: levels strictly increasing, in (0, 1); public bounds and grid.
     given = as_tuple("q", q)
     asked = tuple(probability("levels", level, zero=False, one=False) for level in given)
     if not asked or len(asked) > _MOST or any(a >= b for a, b in pairwise(asked)):

@@ -1,7 +1,10 @@
-"""Fitted things, in the style of scikit-learn: regression, private gradient descent, voting.
+"""Models with privacy guarantees, in the style of scikit-learn.
 
-Needs the extra ``discreet[models]``. Bounds are declared, noise is drawn on a grid, and every fit
-states its guarantee and can be charged to an account.
+`regression` contains linear regression from noisy sufficient statistics, `glm` logit and Poisson
+regression with standard errors, `dp_sgd` noisy gradient descent, `pate` private labels, and
+`blackbox` makes any function private. All need the extra
+`discreet[models]`. Bounds are declared, and every fit has a guarantee and can be charged to an
+account.
 """
 
 from discreet.core._lazy_import import lazy_exports

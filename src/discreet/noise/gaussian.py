@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, in_steps
 from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Distribution, Floats, Ints, check_size, floats, moment_order
+from discreet.noise.distribution import (
+    Distribution,
+    Floats,
+    Ints,
+    check_size,
+    floats,
+    moment_order,
+    split_steps,
+)
 from discreet.noise.laplace import CHUNK
 from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, invert
@@ -189,7 +198,7 @@ class BlockGaussian:
                 todo = todo[~accepted]
         return out
 
-    def rounded(self, values: Floats, exponent: int, rng: RandomSource) -> Ints:
+    def rounded(self, values: NDArray[Any], exponent: int, rng: RandomSource) -> Ints:
         """``floor(values / 2**exponent + noise + 1/2)`` for continuous noise, exactly."""
         out = np.empty(len(values), dtype=np.int64)
         place_bits = rng.width * 5 // 8
@@ -288,18 +297,19 @@ class _Draw:
         unit = Fraction(self.law.block, 1 << uniform.bits)
         return uniform.value * unit, (uniform.value + 1) * unit
 
-    def floor_of_sum(self, values: Floats, exponent: int, accepted: NDArray[np.bool_]) -> Ints:
+    def floor_of_sum(
+        self, values: NDArray[Any], exponent: int, accepted: NDArray[np.bool_]
+    ) -> Ints:
         """``floor(value / step + 1/2 + S * magnitude)`` for the accepted draws."""
-        steps = np.ldexp(values, -exponent)
-        whole = np.floor(steps)
+        whole, rest = split_steps(values, exponent)
         magnitude = self.blocks * float(self.law.block) + self._place(0.5)
-        y = steps - whole + 0.5 + np.where(self.negative, -magnitude, magnitude)
+        y = rest + 0.5 + np.where(self.negative, -magnitude, magnitude)
         floors = np.floor(y)
         largest = float(np.max(magnitude)) + 2
         error = self.law.block * 2.0**-self.place_bits + largest * 2.0**-50
         doubtful = np.abs(y - floors - 0.5) > 0.5 - error
         doubtful[list(self.lazy)] = True  # more of these places is known than the doubles say
-        result = whole.astype(np.int64) + floors.astype(np.int64)
+        result = whole + floors.astype(np.int64)
         for i in np.flatnonzero(doubtful & accepted):
             result[i] = self._floor(int(i), in_steps(values[i], exponent) + Fraction(1, 2))
         return result
@@ -334,10 +344,9 @@ _SMALLEST_SIGMA = Fraction(1, 1 << 10)
 
 @dataclass(frozen=True)
 class DiscreteGaussian(Distribution):
-    """P(k) proportional to exp(-k^2 / (2 sigma^2)) on the integers.
+    """P(k) proportional to exp(-k^2 / (2 sigma^2)) on the integers."""
 
-    Source: Canonne, Kamath, Steinke 2020 (the law and its privacy).
-    """
+    # Source: Canonne, Kamath, Steinke 2020 (the law and its privacy).
 
     square: Fraction
     """sigma^2, the parameter; the variance of the law is slightly smaller."""
@@ -469,6 +478,6 @@ class RoundedGaussian:
     square: Fraction
     exponent: int
 
-    def add(self, values: Floats, rng: RandomSource) -> Ints:
-        """``floor(values / step + noise + 1/2)``, exactly."""
+    def add(self, values: NDArray[Any], rng: RandomSource) -> Ints:
+        """``floor(values / step + noise + 1/2)``, exactly, for doubles or exact Python numbers."""
         return BlockGaussian(self.square).rounded(values, self.exponent, rng)

@@ -7,15 +7,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, in_steps
 from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument
-from discreet.noise.distribution import Distribution, Floats, Ints, check_size, floats, moment_order
+from discreet.noise.distribution import (
+    Distribution,
+    Floats,
+    Ints,
+    check_size,
+    floats,
+    moment_order,
+    split_steps,
+)
 from discreet.noise.random_source import RandomSource, Words
 from discreet.noise.uniform import LazyUniform, bernoulli_exp, invert, uniform_integers
 
@@ -248,9 +256,9 @@ class DiscreteLaplace(Distribution):
     The magnitude M has P(M >= m) = 2 r^m / (1 + r) for m >= 1, which is ``floor(C + E)`` for an
     exponential E of the same scale and ``C = scale * log(2 / (1 + r))``; the sign is a bit. One
     word a draw and no rejection, so the time does not tell the size.
-
-    Source: Ghosh, Roughgarden, Sundararajan 2009 (the law).
     """
+
+    # Source: Ghosh, Roughgarden, Sundararajan 2009 (the law).
 
     scale: Fraction
 
@@ -339,22 +347,23 @@ class RoundedLaplace:
     scale: Fraction
     exponent: int
 
-    def add(self, values: Floats, rng: RandomSource) -> Ints:
-        """``floor(values / step + noise + 1/2)``, exactly."""
-        steps = np.ldexp(values, -self.exponent)
-        whole = np.floor(steps)
+    def add(self, values: NDArray[Any], rng: RandomSource) -> Ints:
+        """``floor(values / step + noise + 1/2)``, exactly, for doubles or exact Python numbers."""
+        whole, rest = split_steps(values, self.exponent)
+        rest += 0.5
         noise = floored_exponentials(
             len(values),
             rng,
             scale=self.scale,
             decide=partial(self._decide, values, whole),
-            offset=steps - whole + 0.5,
+            offset=rest,
             reflect=True,
         )
-        return whole.astype(np.int64) + noise
+        noise += whole
+        return noise
 
     def _decide(
-        self, values: Floats, whole: Floats, index: int, sign: int, uniform: LazyUniform
+        self, values: NDArray[Any], whole: Ints, index: int, sign: int, uniform: LazyUniform
     ) -> int:
         """``floor(a + E)``, or ``-j = floor(a - E)``, where V < exp(-x/t) iff E > x.
 
@@ -371,11 +380,10 @@ class RoundedLaplace:
 
 
 def _large_geometric(size: int, scale: Fraction, rng: RandomSource) -> Ints:
-    """Geometric draws for scales at which a double does not resolve single steps.
-
-    Proof: write k = block * high + low. P(k) is proportional to r^(block * high) r^low, so the two
-    are independent: high is geometric of scale / block, low is uniform, accepted with r^low.
-    """
+    """Geometric draws for scales at which a double does not resolve single steps."""
+    # Proof: write k = block * high + low. P(k) is proportional to r^(block * high) r^low, so the
+    #   two are independent: high is geometric of scale / block, low is uniform, accepted with
+    #   r^low.
     block = 1 << ((scale / LARGEST_SCALE).__ceil__() - 1).bit_length()
     high = Geometric(scale / block).sample(size, rng)
     low = uniform_integers(block, size, rng)

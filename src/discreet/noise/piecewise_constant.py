@@ -34,9 +34,9 @@ class Staircase(Distribution):
     The ratio of two places that are at most ``shift`` apart is never above e^epsilon, and for
     places exactly ``shift`` apart on one side it is that. A sample is a geometric number of
     flights, a tread or a riser, a place on it and a sign; minus zero is drawn again.
-
-    Source: Geng, Viswanath 2014.
     """
+
+    # Source: Geng, Viswanath 2014.
 
     epsilon: Fraction
     shift: int
@@ -265,16 +265,14 @@ class PiecewiseConstant(Distribution):
         return cells * self.width + uniform_integers(self.width, size, rng) - self.width // 2
 
     def delta(self, shift: int, epsilon: Fraction) -> Fraction:
-        """The hockey-stick divergence at ``epsilon`` of this law and itself moved by ``shift``.
-
-        Theorem: at least the exact divergence, above it by less than 2**-60, and the same both
-            ways; smaller shifts have less.
-        Proof: moved by ``j`` cells and ``r`` places, the share 1 - r/width of every cell meets the
-            cell j away and the rest the one j + 1 away, so the divergence is that mixture of those
-            of whole cells. These are sums over integers, with e^epsilon replaced by something
-            smaller. The law is symmetric, hence "both ways". Weights never rise away from zero, so
-            a larger shift never makes the other's mass larger where this one's is in excess.
-        """
+        """The hockey-stick divergence at ``epsilon`` of this law and itself moved by ``shift``."""
+        # Theorem: at least the exact divergence, above it by less than 2**-60, and the same both
+        #   ways; smaller shifts have less.
+        # Proof: moved by `j` cells and `r` places, the share 1 - r/width of every cell meets the
+        #   cell j away and the rest the one j + 1 away, so the divergence is that mixture of those
+        #   of whole cells. These are sums over integers, with e^epsilon replaced by something
+        #   smaller. The law is symmetric, hence "both ways". Weights never rise away from zero, so
+        #   a larger shift never makes the other's mass larger where this one's is in excess.
         cells, rest = divmod(shift, self.width)
         part = Fraction(rest, self.width)
         first = (1 - part) * self._cell_delta(cells, epsilon)

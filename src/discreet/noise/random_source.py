@@ -28,18 +28,41 @@ _PIECE = 1 << 15
 
 
 class RandomSource(Protocol):
-    """A stream of independent uniform words of ``width`` bits."""
+    """A source of random bits for noise.
+
+    Functions that draw noise take it as `rng`. By default they use `system_rng()`. Pass
+    `seeded_rng(n)` to repeat a simulation.
+
+    Examples:
+        >>> import discreet
+        >>> discreet.seeded_rng(1).private
+        False
+        >>> discreet.system_rng().private
+        True
+    """
 
     @property
     def width(self) -> int:
-        """Random bits in a word: 64 in production, fewer in exhaustive tests."""
+        """Number of random bits in a word: 64, or fewer in tests."""
 
     @property
     def private(self) -> bool:
         """Whether a release made with these bits may be published."""
 
     def words(self, count: int) -> Words:
-        """``count`` fresh words, each uniform on 0 .. 2**width - 1. Never repeated."""
+        """Draw random words that were never returned before.
+
+        Args:
+            count: Number of words.
+
+        Returns:
+            An array of `count` independent integers, each uniform on 0 to `2**width - 1`.
+
+        Examples:
+            >>> import discreet
+            >>> discreet.seeded_rng(1).words(3).shape
+            (3,)
+        """
 
 
 class SystemRandomSource:
@@ -61,7 +84,7 @@ class SystemRandomSource:
         return words
 
     def __repr__(self) -> str:
-        return "system()"
+        return "system_rng()"
 
 
 class SeededRandomSource:
@@ -84,16 +107,55 @@ class SeededRandomSource:
         return words if self.width == 64 else words >> np.uint64(64 - self.width)
 
     def __repr__(self) -> str:
-        return f"seeded({self.seed})"
+        return f"seeded_rng({self.seed})"
 
 
 def system_rng() -> RandomSource:
-    """Randomness from the operating system: the default, and the only one fit for a release."""
+    """Return the random source of the operating system.
+
+    It is the default of every function that draws noise, and the only source for releases that are
+    published. It is not buffered, so a fork or a restored snapshot cannot repeat its bits.
+
+    Returns:
+        A random source that cannot be seeded.
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.laplace(sensitivity=1, epsilon=1)
+        >>> isinstance(mechanism.release(100, rng=discreet.system_rng()), int)
+        True
+
+    See Also:
+        `seeded_rng`: a source for simulations and tests.
+    """
     return SystemRandomSource()
 
 
 def seeded_rng(seed: int) -> RandomSource:
-    """Reproducible randomness for tests and simulations. Never for a release."""
+    """Return a reproducible random source for simulations and tests.
+
+    Noise from a seed can be computed again and subtracted, so it protects nothing. An account of a
+    ledger refuses to pay for such a release.
+
+    Args:
+        seed: Non-negative integer. The same seed gives the same random bits.
+
+    Returns:
+        A random source whose `private` is False.
+
+    Raises:
+        InvalidArgument: `seed` is not a non-negative integer.
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.laplace(sensitivity=1, epsilon=1)
+        >>> first = mechanism.release(100, rng=discreet.seeded_rng(7))
+        >>> first == mechanism.release(100, rng=discreet.seeded_rng(7))
+        True
+
+    See Also:
+        `system_rng`: the source for releases.
+    """
     return SeededRandomSource(seed)
 
 

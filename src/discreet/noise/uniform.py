@@ -202,11 +202,9 @@ class _Borders:
 
 
 def permutation(size: int, rng: RandomSource) -> Ints:
-    """A uniformly random order of 0 .. size - 1.
-
-    Proof: independent uniform keys, given that they are distinct, are in uniformly random order;
-    keys with a tie are all drawn again.
-    """
+    """A uniformly random order of 0 .. size - 1."""
+    # Proof: independent uniform keys, given that they are distinct, are in uniformly random order;
+    #   keys with a tie are all drawn again.
     return np.argsort(_distinct(check_size(size), rng), kind="stable").astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Queries on a table: counts, sums, means, quantiles and their keys, each with its error.
+"""Describe queries of a table: counts, sums, means, quantiles and their keys.
 
 A query is public and reads nothing. Give it to `Table.release`, `Table.forecast` or
 `Table.budget_for`.

@@ -41,12 +41,11 @@ def sum_width(law: Distribution, many: int, confidence: float, *, choices: float
 
     If it is not known beforehand which sum is meant, ``choices`` is the logarithm of the number of
     sums that it may be; the bound then holds for all of them together.
-
-    Proof: Chernoff. P(sum >= t) <= exp(many K(x) - x t) for each x > 0, K the logarithm of the
-        moment generating function (that of a discrete Gaussian is at most x^2 sigma^2 / 2); both
-        signs by symmetry. Any x gives a valid t; the best of many is taken.
-    Source: Canonne, Kamath, Steinke 2020, for the discrete Gaussian.
     """
+    # Proof: Chernoff. P(sum >= t) <= exp(many K(x) - x t) for each x > 0, K the logarithm of the
+    #   moment generating function (that of a discrete Gaussian is at most x^2 sigma^2 / 2); both
+    #   signs by symmetry. Any x gives a valid t; the best of many is taken.
+    # Source: Canonne, Kamath, Steinke 2020, for the discrete Gaussian.
     if many == 0:
         return 0.0
     target = math.log(2 / (1 - confidence)) + choices
@@ -85,12 +84,11 @@ def covering_range(
 
     If the ``limits`` of the bins are given, an end that is near zero becomes zero: that costs
     little noise.
-
-    Theorem: with probability ``confidence`` at most the share ``outside`` lies out of the range.
-    Proof: each of the 2 B sums from an end is within its width of the truth with probability
-        ``1 - (1 - level) / (2 B)``; by the union bound all are, whichever is chosen. The total is
-        one of them.
     """
+    # Theorem: with probability `confidence` at most the share `outside` lies out of the range.
+    # Proof: each of the 2 B sums from an end is within its width of the truth with probability
+    #   `1 - (1 - level) / (2 B)`; by the union bound all are, whichever is chosen. The total is
+    #   one of them.
     bins, total = len(counts), max(sum(counts), 1)
     widths = [sum_width(law, many, 1 - (1 - confidence) / (2 * bins)) for many in range(bins + 1)]
     allowed = (1 - coverage) / 2 * total

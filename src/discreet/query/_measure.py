@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.data import program as data
-from discreet.data._integer_ops import CodeBinary, CodeConst, CodeDivide
-from discreet.data.expression import BoundedCode, Expression
-from discreet.data.program import AggregateSpec, ContributionLimits, Key, TableScan
+from discreet.data.expression import BoundedCode, Expression, cells_of_width
+from discreet.data.program import AggregateSpec, ContributionLimits, TableScan
 from discreet.data.schema import INT64, Schema
 from discreet.query._quantile_tree import QuantileTree, best_shape, spread
 from discreet.query.budget import BudgetChange, QueryBudget
-from discreet.query.builders import Kind, Method, Query
+from discreet.query.builders import Method, Query
 
 # ── Scans of the data ────────────────────────────────────────────────────────────────────────────
 
@@ -41,76 +40,67 @@ class TableSpec:
 
 
 class DataScan:
-    """Aggregates over the same rows and groups; equal ones are computed once."""
+    """A scan for queries about the same rows and groups; equal aggregates are computed once."""
 
-    def __init__(self, setting: TableSpec, query: Query, *, bins: Expression | None) -> None:
+    def __init__(self, place: int, setting: TableSpec, query: Query) -> None:
+        self.place = place
         self.setting = setting
-        self._bins = bins
-        self._where: Expression | None = query.where
-        self._by: Mapping[str, Expression] = query.by
-        self._keys: tuple[Key, ...] | None = query.keys
-        self._rest = query.include_other
-        self._limits = query.limits.over(setting.limits)
+        self._query = query
         self._names: dict[object, str] = {}
         self._aggregates: dict[str, AggregateSpec] = {}
 
     def name(self, aggregate: AggregateSpec) -> str:
         """The name under which the engine will return this aggregate."""
-        codes = tuple(one.bind(self.setting.schema).code for one in aggregate.factors)
-        name = self._names.setdefault(
-            (aggregate.kind, codes), f"{aggregate.kind} {len(self._names)}"
-        )
+        codes = tuple([one.bind(self.setting.schema).code for one in aggregate.factors])
+        key = (aggregate.kind, codes)
+        name = self._names.setdefault(key, f"{aggregate.kind} {len(self._names)}")
         self._aggregates.setdefault(name, aggregate)
         return name
 
-    def plan(self) -> TableScan:
-        """What the engine is asked."""
+    def compiled(self) -> TableScan:
+        """What the engine is asked, once all its aggregates are known."""
+        query = self._query
         return TableScan(
             schema=self.setting.schema,
             aggregates=self._aggregates,
             unit=self.setting.privacy_unit,
-            where=self._where,
-            by=self._by or None,
-            keys=self._keys,
-            limits=self._limits,
-            bins=self._bins,
-            other=self._rest,
+            where=query.where,
+            by=query.by or None,
+            keys=query.keys,
+            limits=query.limits.over(self.setting.limits),
+            bins=in_bins(query, self.setting.schema),
+            other=query.include_other,
+            complete=_complete(query),
         )
 
 
-class DataScans:
-    """The passes of a design, in the order in which they are first needed."""
+def _complete(query: Query) -> tuple[Expression, ...]:
+    """The values of which a query takes the rows where they are known."""
+    return tuple([one for one in (query.value, query.second_value) if one is not None])
 
-    def __init__(self, setting: TableSpec) -> None:
-        self._setting = setting
-        self._places: dict[object, int] = {}
-        self._passes: list[DataScan] = []
 
-    def place(self, query: Query, *, bins: Expression | None = None) -> int:
-        """The number of the pass that collects a question, in bins of each group or not."""
-        schema = self._setting.schema
-        cut = None if bins is None else bins.bind(schema)
-        where = None if query.where is None else query.where.bind(schema).code
-        by = tuple((name, one.bind(schema)) for name, one in query.by.items())
+def data_scans(queries: Sequence[Query], setting: TableSpec) -> list[DataScan]:
+    """The scan of each query; queries about the same rows, groups and bins have the same one.
+
+    Two columns with unknown values are known in different rows, unless both are required.
+    """
+    schema = setting.schema
+    scans: dict[object, DataScan] = {}
+    implied = {None, *[one.known for one in data.required_columns(schema)]}
+    found = []
+    for query in queries:
+        bins = in_bins(query, schema)
         rows = (
-            where,
-            by,
+            None if query.where is None else query.where.bind(schema).code,
+            tuple([(name, one.bind(schema)) for name, one in query.by.items()]),
             query.keys,
             query.include_other,
-            cut,
-            query.limits.over(self._setting.limits),
+            None if bins is None else bins.bind(schema),
+            query.limits.over(setting.limits),
+            frozenset([one.bind(schema).known for one in _complete(query)]) - implied,
         )
-        place = self._places.setdefault(rows, len(self._passes))
-        if place == len(self._passes):
-            self._passes.append(DataScan(self._setting, query, bins=bins))
-        return place
-
-    def __getitem__(self, place: int) -> DataScan:
-        return self._passes[place]
-
-    def plans(self) -> tuple[TableScan, ...]:
-        """All of them, frozen."""
-        return tuple(one.plan() for one in self._passes)
+        found.append(scans.setdefault(rows, DataScan(len(scans), setting, query)))
+    return found
 
 
 # ── Measured vectors and their sensitivity ───────────────────────────────────────────────────────
@@ -128,6 +118,8 @@ _LARGEST_VALUE = 1 << 61  # what a mechanism takes
 class MeasuredVector:
     """A measured vector: ``sum of factor * aggregate``, to which a row adds ``lower .. upper``."""
 
+    place: int
+    """The number of the scan that collects it."""
     name: str
     terms: tuple[tuple[int, str], ...]
     lower: int
@@ -154,37 +146,28 @@ class MeasuredVector:
         return np.asarray(total)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SumEstimator:
-    """How the integers are read: public bounds (codes), grid, and powers of two taken out."""
-
-    kind: Kind
-    lower: int
-    upper: int
-    exponent: int
-    shifts: tuple[int, ...]
-
-    @property
-    def width(self) -> int:
-        """The distance of the bounds, in steps of the grid."""
-        return self.upper - self.lower
-
-
 def measured_vectors(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...]:
-    """What must be measured, in the order that `estimate` reads it."""
+    """What must be measured, in the order in which the estimator reads it."""
     schema = collected.setting.schema
     match query.kind:
         case "count":
             return (_rows(collected),)
         case "units":
             units = collected.name(data.units())
-            return (MeasuredVector(name="units", terms=((1, units),), lower=0, upper=1),)
+            terms = ((1, units),)
+            return (
+                MeasuredVector(place=collected.place, name="units", terms=terms, lower=0, upper=1),
+            )
         case "sum":
             value = bounds(query, schema)
             total = collected.name(data.total(_value(query)))
             return (
                 MeasuredVector(
-                    name="sum", terms=((1, total),), lower=value.lower, upper=value.upper
+                    place=collected.place,
+                    name="sum",
+                    terms=((1, total),),
+                    lower=value.lower,
+                    upper=value.upper,
                 ),
             )
         case "mean":
@@ -200,8 +183,8 @@ def measured_vectors(query: Query, collected: DataScan) -> tuple[MeasuredVector,
                 _centered(other, collected),
                 product,
             )
-        case "median" | "quantiles":
-            raise Unsupported(f"{query.kind} is measured on bins.")
+        case _:
+            raise Unsupported(f"{query.kind} has vectors of its own.")
 
 
 def alternative_vectors(query: Query, collected: DataScan) -> tuple[MeasuredVector, ...] | None:
@@ -217,7 +200,8 @@ def alternative_vectors(query: Query, collected: DataScan) -> tuple[MeasuredVect
 
 
 def _rows(collected: DataScan) -> MeasuredVector:
-    return MeasuredVector(name="rows", terms=((1, collected.name(data.count())),), lower=0, upper=1)
+    terms = ((1, collected.name(data.count())),)
+    return MeasuredVector(place=collected.place, name="rows", terms=terms, lower=0, upper=1)
 
 
 # The names of vectors are part of release files and keep the spelling of version 0.1.
@@ -229,7 +213,9 @@ def _centered(query: Query, collected: DataScan) -> MeasuredVector:
     middle, width = value.lower + value.upper, value.upper - value.lower
     rows, total = collected.name(data.count()), collected.name(data.total(_value(query)))
     terms = (2, total), (-middle, rows)
-    return MeasuredVector(name="centred sum", terms=terms, lower=-width, upper=width)
+    return MeasuredVector(
+        place=collected.place, name="centred sum", terms=terms, lower=-width, upper=width
+    )
 
 
 def _squares(query: Query, collected: DataScan) -> MeasuredVector:
@@ -239,7 +225,13 @@ def _squares(query: Query, collected: DataScan) -> MeasuredVector:
     rows, total = collected.name(data.count()), collected.name(data.total(one))
     squares = collected.name(data.total(one, one))
     terms = (8, squares), (-8 * middle, total), (2 * middle**2 - width**2, rows)
-    return MeasuredVector(name="centred squares", terms=terms, lower=-(width**2), upper=width**2)
+    return MeasuredVector(
+        place=collected.place,
+        name="centred squares",
+        terms=terms,
+        lower=-(width**2),
+        upper=width**2,
+    )
 
 
 def _products(query: Query, other: Query, collected: DataScan) -> MeasuredVector:
@@ -253,7 +245,9 @@ def _products(query: Query, other: Query, collected: DataScan) -> MeasuredVector
     )
     both = collected.name(data.total(x, y))
     terms = (4, both), (-2 * m2, first), (-2 * m1, second), (m1 * m2, rows)
-    return MeasuredVector(name="centred products", terms=terms, lower=-h * k, upper=h * k)
+    return MeasuredVector(
+        place=collected.place, name="centred products", terms=terms, lower=-h * k, upper=h * k
+    )
 
 
 def _second(query: Query) -> Query:
@@ -278,18 +272,16 @@ def bounds(query: Query, schema: Schema) -> BoundedCode:
 def sensitivity_of(
     part: MeasuredVector, plan: TableScan, *, relation: NeighboringRelation
 ) -> BudgetChange:
-    """How far one step of the relation moves a part, over all groups together.
-
-    Theorem: ``l1`` and ``l2_squared`` bound the distance of the part on any two neighbors.
-    Proof: adding or removing a unit changes at most ``rows`` kept rows, ``rows_per_group`` in a
-        group, each by at most the weight (`ContributionBound`). To replace is to remove a vector a
-        and add a
-        vector b of that kind: ``|b - a|_1 <= |a|_1 + |b|_1``; if no entry is negative (or none is
-        positive), ``|b - a|^2 <= |a|^2 + |b|^2``, else at most twice that. And each of the entries
-        lies, before and after, between the extremes of one unit in one group.
-    Source: docs/theory/queries.md.
-    Needs: ADD_REMOVE or REPLACE_ONE; the plan's limits are enforced by the engine.
-    """
+    """How far one step of the relation moves a part, over all groups together."""
+    # Theorem: `l1` and `l2_squared` bound the distance of the part on any two neighbors.
+    # Proof: adding or removing a unit changes at most `rows` kept rows, `rows_per_group` in a
+    #   group, each by at most the weight (`ContributionBound`). To replace is to remove a vector a
+    #   and add a
+    #   vector b of that kind: `|b - a|_1 <= |a|_1 + |b|_1`; if no entry is negative (or none is
+    #   positive), `|b - a|^2 <= |a|^2 + |b|^2`, else at most twice that. And each of the entries
+    #   lies, before and after, between the extremes of one unit in one group.
+    # Source: docs/theory/queries.md.
+    # Needs: ADD_REMOVE or REPLACE_ONE; the plan's limits are enforced by the engine.
     reach = plan.reach(part.terms[0][1])
     full, rest = divmod(reach.rows, reach.rows_per_group)
     squares = full * reach.rows_per_group**2 + rest**2
@@ -312,12 +304,10 @@ def entries_of(part: MeasuredVector, plan: TableScan, *, relation: NeighboringRe
 
 
 def coarsen_sensitivity(move: BudgetChange, *, entries: int) -> tuple[BudgetChange, int]:
-    """The move after dividing by a power of two and rounding down, and the exponent of it.
-
-    Proof: an entry that moves by x moves by at most ``x / q + 1`` after the division by q; at most
-        ``entries`` entries move. So ``l1 / q + entries`` and, by Minkowski,
-        ``l2 / q + sqrt(entries)``.
-    """
+    """The move after dividing by a power of two and rounding down, and the exponent of it."""
+    # Proof: an entry that moves by x moves by at most `x / q + 1` after the division by q; at most
+    #   `entries` entries move. So `l1 / q + entries` and, by Minkowski,
+    #   `l2 / q + sqrt(entries)`.
     shift = max(0, move.l1.bit_length() - _LARGEST_MOVE.bit_length() + 1)
     if not shift:
         return move, 0
@@ -393,9 +383,10 @@ def settle_quantiles(query: Query, *, setting: TableSpec, budget: QueryBudget) -
     many = bins_of(query, setting.schema).many
     if many > _MOST_BINS:
         raise InvalidArgument(f"bins must be at most 2**16, got {bins}.")
-    gaussian = budget.epsilon is None or budget.delta is not None
-    shape = best_shape(many, gaussian=gaussian)
-    by_tree, by_choice = _rank_errors(query, shape, plain, setting.relation, gaussian=gaussian)
+    shape = best_shape(many, gaussian=budget.gaussian)
+    by_tree, by_choice = _rank_errors(
+        query, shape, plain, setting.relation, gaussian=budget.gaussian
+    )
     method: Method = query.method or ("tree" if by_tree <= by_choice else "exponential")
     return replace(query, method=method, branching=shape.branching)
 
@@ -439,14 +430,8 @@ def in_bins(query: Query, schema: Schema) -> Expression | None:
     """The bin of a row, for questions that need one."""
     if not query.q or query.value is None:
         return None
-    bins, inner = bins_of(query, schema), query.value
-
-    def bind(known: Schema) -> BoundedCode:
-        shifted = CodeBinary("-", inner.bind(known).code, CodeConst(bins.lower))
-        code = CodeDivide(shifted, CodeConst(bins.width), 0)
-        return BoundedCode(code=code, lower=0, upper=bins.many - 1, kind="number")
-
-    return Expression(bind, text=f"bin of {inner!r}")
+    bins = bins_of(query, schema)
+    return cells_of_width(query.value, lower=bins.lower, width=bins.width, many=bins.many)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -496,6 +481,7 @@ def rank_parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ..
     if query.method == "exponential":
         return tuple(
             Ranks(
+                place=collected.place,
                 name=f"rank of the {float(q):g} quantile",
                 terms=terms,
                 lower=-q.numerator,
@@ -508,6 +494,7 @@ def rank_parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ..
     shape = QuantileTree(leaves=bins.many, branching=query.branching or 2)
     return tuple(
         BlockCounts(
+            place=collected.place,
             name=f"rows in blocks of {shape.block(level)} bins",
             terms=terms,
             lower=0,
@@ -532,30 +519,31 @@ class BudgetClaim(Generic[P]):
     parts: tuple[P, ...]
     portion: Fraction
     least: Fraction
+    leasts: tuple[Fraction, ...] = ()
+    """The least of each part, where parts differ; else it is ``least`` for all."""
 
 
 def share_budget(claims: Sequence[BudgetClaim[P]]) -> dict[P, Fraction] | None:
-    """The share of each part, or None if the claims cannot all be met.
-
-    Theorem: the shares sum to the portions; each part gets at least what any of its questions
-        claims for it. If each claims ``portion / number of its parts`` this is always possible, and
-        then no question gets more noise than it would alone.
-    Proof: in a component of questions that share parts, shares are ``max(least, factor * largest
-        portion)`` with the factor for which they sum to the component's portions; it exists iff the
-        least claims sum to no more than that. The largest claim for each part is a claim of one
-        question, and the claims of a question sum to its portion.
-    Source: docs/theory/queries.md.
-    Needs: positive portions.
-    """
+    """The share of each part, or None if the claims cannot all be met."""
+    # Theorem: the shares sum to the portions; each part gets at least what any of its questions
+    #   claims for it. If each claims `portion / number of its parts` this is always possible, and
+    #   then no question gets more noise than it would alone.
+    # Proof: in a component of questions that share parts, shares are `max(least, factor * largest
+    #   portion)` with the factor for which they sum to the component's portions; it exists iff the
+    #   least claims sum to no more than that. The largest claim for each part is a claim of one
+    #   question, and the claims of a question sum to its portion.
+    # Source: docs/theory/queries.md.
+    # Needs: positive portions.
     found: dict[P, Fraction] = {}
     for component in _components(claims):
         whole = sum((claim.portion for claim in component), start=Fraction(0))
         wanted: dict[P, Fraction] = {}
         least: dict[P, Fraction] = {}
         for claim in component:
-            for part in claim.parts:
+            leasts = claim.leasts or (claim.least,) * len(claim.parts)
+            for part, own in zip(claim.parts, leasts, strict=True):
                 wanted[part] = max(wanted.get(part, claim.portion), claim.portion)
-                least[part] = max(least.get(part, claim.least), claim.least)
+                least[part] = max(least.get(part, own), own)
         if sum(least.values()) > whole:
             return None
         found.update(_filled(whole, wanted, least))
@@ -579,6 +567,8 @@ def _filled(
 
 def _components(claims: Sequence[BudgetClaim[P]]) -> list[list[BudgetClaim[P]]]:
     """Claims that are linked by common parts, directly or through others."""
+    if len(claims) == 1:  # as most often
+        return [list(claims)]
     groups: list[tuple[set[P], list[BudgetClaim[P]]]] = []
     for claim in claims:
         parts = set(claim.parts)

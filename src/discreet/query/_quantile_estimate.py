@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
+import scipy  # its parts are slow to import: they are when they are needed
 from numpy.typing import NDArray
 
 from discreet.core._rational import round_down, round_up
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.noise.distribution import Distribution
+from discreet.query._estimate import Noise, PredictedError
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._quantile_tree import (
     Floats,
@@ -31,6 +33,14 @@ _ROUNDING = 2.0**-36
 """Room for the rounding of sums over a tree, relative to the number of rows."""
 
 
+def isotonic(curves: Floats, weights: Floats) -> Floats:
+    """The nearest monotone curves in weighted least squares, one for each row."""
+    found = [
+        scipy.optimize.isotonic_regression(one, weights=weights).x for one in np.asarray(curves)
+    ]
+    return np.array(found).reshape(np.shape(curves))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantileEstimator:
     """How chosen bins, or the levels of a noisy tree, are read: levels and public bins.
@@ -45,6 +55,8 @@ class QuantileEstimator:
     exponent: int
     width: int
     branching: int
+    isotonic: bool = False
+    """Whether all levels are read from one isotonic curve: not yet in releases of version 0.1."""
 
     @property
     def bins(self) -> int:
@@ -80,24 +92,26 @@ class QuantileEstimator:
         places = self._places(parts)
         return [self._number(2 * k + 1, outward=0) for k in places.ravel().tolist()]
 
+    def std(self, parts: Sequence[NoisyIntegers]) -> list[None]:
+        """None for each: the error in value depends on the data."""
+        return [None] * len(self.values(parts))
+
     def interval(
         self, parts: Sequence[NoisyIntegers], confidence: float, *, sampling: bool = False
     ) -> tuple[list[float], list[float]]:
-        """Bounds of each quantile of the rows (with ``sampling``: of where they come from).
-
-        Theorem: each holds the smallest value that a share q of the group's rows does not exceed,
-            with probability at least ``confidence``, if the group has a row.
-        Proof: let ``D_k = C_k - q n``. The quantile lies in the first bin K with ``D_K >= 0``; K
-            does not depend on the noise. The estimate of ``D_K`` is below ``-w_K`` with probability
-            at most half of what is allowed to fail, that of ``D_{K-1}`` at least ``w_{K-1}`` with
-            the same (`reach`). Else K is not before the first k whose estimate is at least -w_k,
-            and not after the last whose predecessor's is below w. For n rows drawn independently
-            the share below a quantile differs from q by more than e upwards or downwards with
-            probability at most exp(-2 n e**2) each (Hoeffding); so q - e and q + e are read
-            instead, with e from a noisy lower bound of n. A larger e moves both ends outward.
-        Source: docs/theory/queries.md.
-        Needs: a tree; 0 < level < 1. With ``sampling`` rows must be independent.
-        """
+        """Bounds of each quantile of the rows (with ``sampling``: of where they come from)."""
+        # Theorem: each holds the smallest value that a share q of the group's rows does not exceed,
+        #   with probability at least `confidence`, if the group has a row.
+        # Proof: let `D_k = C_k - q n`. The quantile lies in the first bin K with `D_K >= 0`; K
+        #   does not depend on the noise. The estimate of `D_K` is below `-w_K` with probability
+        #   at most half of what is allowed to fail, that of `D_{K-1}` at least `w_{K-1}` with
+        #   the same (`reach`). Else K is not before the first k whose estimate is at least -w_k,
+        #   and not after the last whose predecessor's is below w. For n rows drawn independently
+        #   the share below a quantile differs from q by more than e upwards or downwards with
+        #   probability at most exp(-2 n e**2) each (Hoeffding); so q - e and q + e are read
+        #   instead, with e from a noisy lower bound of n. A larger e moves both ends outward.
+        # Source: docs/theory/queries.md.
+        # Needs: a tree; 0 < level < 1. With `sampling` rows must be independent.
         if self.method != "tree":
             raise Unsupported(
                 "A quantile that was chosen by the exponential mechanism has no interval in value: "
@@ -123,6 +137,9 @@ class QuantileEstimator:
             unknown = sampling & (prefixes[:, -1] <= 0)
             low[:, i] = np.where(unknown, 0, np.minimum(first, found[:, i]))
             high[:, i] = np.where(unknown, self.bins - 1, np.maximum(last, found[:, i]))
+        # Outward, so that none covers less: the ends of larger levels are not smaller.
+        low = np.minimum.accumulate(low[:, ::-1], axis=1)[:, ::-1]
+        high = np.maximum.accumulate(high, axis=1)
         return (
             [self._number(2 * k, outward=-1) for k in low.ravel().tolist()],
             [self._number(2 * k + 2, outward=1) for k in high.ravel().tolist()],
@@ -137,18 +154,42 @@ class QuantileEstimator:
         rows = np.maximum(totals - reach(laws, last, fail), 1.0)
         return np.asarray(np.sqrt(math.log(2 / fail) / (2 * rows)))
 
-    def rank_error(
-        self, laws: Sequence[Distribution | float], confidence: float
-    ) -> tuple[float | None, float]:
-        """Deviation and bound, at ``confidence``, of how far in rows the answer's rank is from q n.
+    def forecast(
+        self, noises: Sequence[Noise], rows: int | None, confidence: float
+    ) -> PredictedError:
+        """The error in rank, as a share of the rows; the one in value depends on the data."""
+        std, width = self.rank_error(noises, confidence)
+        if rows is None:
+            return PredictedError(step=self.step)
+        return PredictedError(
+            std=None if std is None else min(std / rows, 1.0),
+            width=min(width / rows, 1.0),
+            rows=rows,
+            step=self.step,
+        )
 
-        Proof: for a tree, all prefixes are within their widths at once with probability
-            ``confidence``
-            (union bound). The monotone estimate is then as close, since the truth is monotone; the
-            first bin where it reaches ``q n`` has ``C_k >= q n - w`` and ``C_{k-1} < q n + w``. For
-            a choice, the loss of score passes g with probability at most ``(bins - 1) exp(-rate
-            g)``; with several choices all are within it, and so is their running maximum.
-        """
+    def with_shifts(self, shifts: tuple[int, ...]) -> NoReturn:  # noqa: ARG002 - of the protocol
+        """Refused: ranks do not add up over weights."""
+        raise Unsupported(
+            "Quantiles have no weights by level: use PersonalizedTable.by_level(), or give "
+            "max_privacy_level the strictest level."
+        )
+
+    def content(self) -> dict[str, Any]:
+        """As JSON."""
+        held = {("levels" if name == "q" else name): x for name, x in asdict(self).items()}
+        if not self.isotonic:
+            del held["isotonic"]
+        return {**held, "kind": "quantiles", "levels": list(map(str, self.q))}
+
+    def rank_error(self, laws: Sequence[Noise], confidence: float) -> tuple[float | None, float]:
+        """Deviation and bound, at `confidence`, of the answer's rank from q n, in rows."""
+        # Proof: for a tree, all prefixes are within their widths at once with probability
+        #   `confidence` (union bound). The monotone estimate is then as close, since the truth is
+        #   monotone and isotonic regression is a maximum of minima of averages; the first bin
+        #   where it reaches `q n` has `C_k >= q n - w` and `C_{k-1} < q n + w`. For a choice, the
+        #   loss of score passes g with probability at most `(bins - 1) exp(-rate g)`; with several
+        #   choices all are within it, and so is their running maximum.
         if self.method == "exponential":
             rates = [float(rate) for rate in laws if not isinstance(rate, Distribution)]
             bound = math.log(max(1, self.bins - 1) * len(rates) / (1 - confidence))
@@ -200,12 +241,17 @@ class QuantileEstimator:
             chosen = np.array([part.values for part in parts], dtype=np.intp).T
             # Larger levels have larger quantiles.
             return np.asarray(np.maximum.accumulate(chosen, axis=1))
-        prefixes, _, _ = self._prefixes(parts)
-        upper = np.maximum.accumulate(prefixes, axis=1)
-        lower = np.minimum.accumulate(prefixes[:, ::-1], axis=1)[:, ::-1]
-        monotone = (upper + lower) / 2
+        prefixes, noise, _ = self._prefixes(parts)
+        if self.isotonic:
+            # The same curve for all levels and all queries of this tree, so that none cross.
+            monotone = isotonic(prefixes, 1 / spread(self.shape, noise, target=0.0).variance)
+            rows = np.maximum(monotone[:, -1:], 0)
+        else:
+            upper = np.maximum.accumulate(prefixes, axis=1)
+            lower = np.minimum.accumulate(prefixes[:, ::-1], axis=1)[:, ::-1]
+            monotone, rows = (upper + lower) / 2, prefixes[:, -1:]
         rounding = _ROUNDING * np.abs(prefixes[:, -1:])
-        targets = [float(q) * prefixes[:, -1:] - rounding for q in self.q]
+        targets = [float(q) * rows - rounding for q in self.q]
         found = [np.sum(monotone < target, axis=1) for target in targets]
         return np.asarray(np.minimum(np.stack(found, axis=1), self.bins - 1))
 

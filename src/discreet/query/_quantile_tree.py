@@ -179,18 +179,16 @@ def _padded(shape: QuantileTree, values: Floats, level: int) -> Floats:
 
 
 def reach(laws: Sequence[Distribution], errors: PrefixError, tail: float) -> Floats:
-    """For each prefix a width that its error passes upwards with probability at most ``tail``.
-
-    Theorem: P(error >= width) <= tail, and the same downwards.
-    Proof: Chernoff's bound. Let a_i be the coefficients and A >= max(1, |a_i|). A discrete Laplace
-        of variance v has the moment generating function ``1 / (1 - v (cosh t - 1))``, and ``cosh(a
-        t) - 1 <= (a / A)**2 (cosh(A t) - 1)``. As ``-log(1 - x) / x`` increases, the logarithm of
-        the product is at most ``(V / c) * -log(1 - c (cosh(A t) - 1) / A**2)`` with V the sum and c
-        any bound of the largest of the ``a_i**2 v_i``. A discrete Gaussian of parameter s is
-        sub-Gaussian: at most ``exp(s t**2 / 2)``. Every t gives a bound; the best of a grid counts.
-    Source: Canonne, Kamath, Steinke 2020 (sub-Gaussian); docs/theory/queries.md.
-    Needs: `spread` from variances (Gaussian: parameters) of these laws.
-    """
+    """For each prefix a width that its error passes upwards with probability at most ``tail``."""
+    # Theorem: P(error >= width) <= tail, and the same downwards.
+    # Proof: Chernoff's bound. Let a_i be the coefficients and A >= max(1, |a_i|). A discrete
+    #   Laplace of variance v has the moment generating function `1 / (1 - v (cosh t - 1))`, and
+    #   `cosh(a t) - 1 <= (a / A)**2 (cosh(A t) - 1)`. As `-log(1 - x) / x` increases, the logarithm
+    #   of the product is at most `(V / c) * -log(1 - c (cosh(A t) - 1) / A**2)` with V the sum and
+    #   c any bound of the largest of the `a_i**2 v_i`. A discrete Gaussian of parameter s is
+    #   sub-Gaussian: at most `exp(s t**2 / 2)`. Every t gives a bound; the best of a grid counts.
+    # Source: Canonne, Kamath, Steinke 2020 (sub-Gaussian); docs/theory/queries.md.
+    # Needs: `spread` from variances (Gaussian: parameters) of these laws.
     log_tail = math.log(1 / tail)
     if all(isinstance(law, DiscreteGaussian) for law in laws):
         found: Floats = np.sqrt(2 * log_tail * errors.variance) * _OUTWARD

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
@@ -13,38 +14,38 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.events import compose
 from discreet.core.relation import NeighboringRelation
 from discreet.data.program import Key, TableScan
-from discreet.data.schema import Schema
-from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.selection import ExponentialMechanism
 from discreet.noise.distribution import Distribution
+from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.random_source import RandomSource
-from discreet.query._estimate import CovarianceEstimator
+from discreet.query._estimate import Estimator, PredictedError
+from discreet.query._estimate import Noise as NoiseLaw
 from discreet.query._measure import (
     BudgetClaim,
-    DataScans,
+    DataScan,
     MeasuredVector,
     Ranks,
-    SumEstimator,
     TableSpec,
     alternative_vectors,
-    bins_of,
-    bounds,
     coarsen_sensitivity,
+    data_scans,
     entries_of,
-    in_bins,
     measure,
-    measured_vectors,
-    rank_parts_of,
     sensitivity_of,
-    settle_quantiles,
     share_budget,
 )
 from discreet.query._noisy_integers import NoisyIntegers
-from discreet.query._quantile_estimate import QuantileEstimator
-from discreet.query._reading import Reading
-from discreet.query.budget import BudgetChange, Noise, QueryBudget
+from discreet.query._statistics import (
+    answer_keys,
+    estimator_of,
+    part_shares,
+    settle_together,
+    vectors_of,
+)
+from discreet.query.budget import BudgetChange, Noise, NoiseName, QueryBudget
 from discreet.query.builders import Query
 
 __all__ = ["Measurement", "PlannedQuery", "ReleasePlan", "TableSpec", "join_plans", "plan_release"]
@@ -52,25 +53,38 @@ __all__ = ["Measurement", "PlannedQuery", "ReleasePlan", "TableSpec", "join_plan
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measurement:
-    """A part with its sensitivity and its noise; ``place`` is the pass that collects it.
+    """A vector with its sensitivity and its noise.
 
     It is drawn once: questions that hold the same measurement read the same noisy integers.
     """
 
-    place: int
     part: MeasuredVector
     move: BudgetChange
     shift: int
     mechanism: Noise
+    guarantee: Guarantee = field(init=False)
+    """What it costs."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guarantee", self.mechanism.guarantee)
+
+    @property
+    def place(self) -> int:
+        """The number of the scan that collects it."""
+        return self.part.place
 
     @property
     def law(self) -> Distribution:
         """The exact law of the noise."""
-        additive = self.mechanism if isinstance(self.mechanism, AdditiveMechanism) else None
-        noise = None if additive is None or additive.integers is None else additive.integers.noise
-        if not isinstance(noise, Distribution):
+        found = law_of(self.mechanism)
+        if not isinstance(found, Distribution):
             raise Unsupported("Sums are released with integer noise of a known law only.")
-        return noise
+        return found
+
+    @property
+    def noise(self) -> NoiseLaw:
+        """The exact law of the noise, or the rate of a choice."""
+        return law_of(self.mechanism)
 
     def noisy(self, sums: Mapping[str, NDArray[Any]], *, rng: RandomSource) -> NoisyIntegers:
         """Exact private integers in, noisy public ones out: the one place where noise is added."""
@@ -83,46 +97,127 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyReading:
+    """How an answer is read from noisy integers, and the laws of their noise."""
+
+    estimator: Estimator
+    laws: Sequence[NoiseLaw]
+
+    def error(self, rows: int | None, confidence: float) -> PredictedError:
+        """The error before a release."""
+        return self.estimator.forecast(self.laws, rows, confidence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlannedQuery:
     """A query with everything that its answer needs."""
 
     query: Query
     names: tuple[str, ...]
     keys: tuple[Key, ...]
-    scale: Reading
+    estimator: Estimator
     measurements: tuple[Measurement, ...]
     independent: bool
     """Whether a unit gives at most one row to a group."""
+    others: Mapping[NoiseName, NoisyReading] = field(default_factory=dict)
+    """How it would be read with the noise that was not chosen, where there was a choice."""
+    guarantee: Guarantee = field(init=False)
+    """What this answer costs; what it shares with others is paid once for all of them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guarantee", _together(self.measurements))
+
+    @property
+    def noise_name(self) -> str:
+        """What adds the noise: "laplace", "gaussian", or "exponential" for a choice by rank."""
+        return name_noise([one.noise for one in self.measurements])
+
+
+class PlannedScan(Protocol):
+    """Ranges of columns as they are planned in `discreet.ranges`."""
+
+    @property
+    def query(self) -> Any:
+        """What is asked, with its ``title``."""
+
+    @property
+    def counted(self) -> TableScan:
+        """What engines are asked."""
+
+    @property
+    def ranked(self) -> Any:
+        """The strategies, best first."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What this answer costs; what it shares with others is paid once for all of them."""
-        return _together(self.measurements)
+        """What it costs."""
+
+    @property
+    def relation(self) -> NeighboringRelation:
+        """Under which relation."""
+
+
+class PlannedTables(Protocol):
+    """Many tables at once, as they are planned in `discreet.marginals`."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What they cost."""
+
+    @property
+    def relation(self) -> NeighboringRelation:
+        """Under which relation."""
+
+    @property
+    def title(self) -> str:
+        """What is asked, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReleasePlan:
-    """Questions that are released together: passes over the data, noise, and the whole cost."""
+    """All that one reservation pays for: scans of the data, noise, and the whole cost."""
 
-    passes: tuple[TableScan, ...]
-    questions: tuple[PlannedQuery, ...]
+    passes: tuple[TableScan, ...] = ()
+    """The scans that the queries need."""
+    questions: tuple[PlannedQuery, ...] = ()
+    ranges: tuple[PlannedScan, ...] = ()
+    """Ranges of columns, each with a scan and noise of its own."""
+    marginals: tuple[PlannedTables, ...] = ()
+    """Many tables at once, each with a reading and noise of its own."""
+    scans: tuple[TableScan, ...] = field(init=False)
+    """What engines are asked: for the queries, then for each of the ranges."""
+    measurements: tuple[Measurement, ...] = field(init=False)
+    """All that is measured, each once."""
+    guarantee: Guarantee = field(init=False)
+    """What all answers cost together."""
+
+    def __post_init__(self) -> None:
+        measured = tuple(dict.fromkeys([m for q in self.questions for m in q.measurements]))
+        costs = [one.guarantee for one in self.questions[:1]]  # of one query: known already
+        if len(self.questions) > 1:
+            costs = [_together(measured)]
+        costs += [one.guarantee for one in self.ranges]
+        costs += [one.guarantee for one in self.marginals]
+        if not costs:
+            raise InvalidArgument("There must be at least one question.")
+        scans = (*self.passes, *[one.counted for one in self.ranges])
+        object.__setattr__(self, "scans", scans)
+        object.__setattr__(self, "measurements", measured)
+        object.__setattr__(self, "guarantee", sum(costs[1:], start=costs[0]))
 
     @property
-    def measurements(self) -> tuple[Measurement, ...]:
-        """All that is measured, each once."""
-        return tuple(dict.fromkeys(m for q in self.questions for m in q.measurements))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What all answers cost together."""
-        return _together(self.measurements)
+    def titles(self) -> tuple[str, ...]:
+        """What is asked, in words."""
+        asked = [one.query.title for one in self.questions]
+        asked += [one.query.title for one in self.ranges]
+        return (*asked, *[one.title for one in self.marginals])
 
     def noisy(
         self, tables: Sequence[Mapping[str, NDArray[Any]]], *, rng: RandomSource
     ) -> list[tuple[NoisyIntegers, ...]]:
         """The noisy parts of each question, from the exact integers of each pass."""
         drawn = {one: one.noisy(tables[one.place], rng=rng) for one in self.measurements}
-        return [tuple(drawn[one] for one in q.measurements) for q in self.questions]
+        return [tuple([drawn[one] for one in q.measurements]) for q in self.questions]
 
     def words(self, question: PlannedQuery) -> str:
         """The mechanisms behind an answer, and with which other answers they are shared."""
@@ -156,36 +251,24 @@ def plan_release(
     """Plan questions that share one budget, by ``weights`` (equal ones by default).
 
     Questions about the same rows and groups are collected in one pass, and what several of them
-    need is measured once; no question gets more noise than its portion would buy it alone. Within
-    a mean the count and the sum get half of its share each, within a variance the three sums a
-    third each.
+    need is measured once; no question gets more noise than its portion would buy it alone. The
+    noise is that with the smaller margin of error, unless the budget fixes it. Within a mean the
+    count and the sum get half of its share each, within a variance the three sums a third each.
     """
     queries = check.as_tuple("queries", queries)
     if not queries or not all(isinstance(query, Query) for query in queries):
         raise InvalidArgument("queries must be a list of questions, such as query.count(by='sex').")
-    queries = [settle_quantiles(query, setting=setting, budget=budget) for query in queries]
-    passes = DataScans(setting)
-    places = [passes.place(query, bins=in_bins(query, setting.schema)) for query in queries]
-    layout, shares = _layout(queries, places, passes, _portions(weights, len(queries)))
-    plans = passes.plans()
-    needed = list(shares)
-    drafts = [_draft(part, place, plans[place], setting.relation) for place, part in needed]
-    mechanisms = budget.mechanisms(
-        [draft.move for draft in drafts],
-        shares=[shares[one] for one in needed],
-        relation=setting.relation,
-    )
-    made = {
-        one: Measurement(
-            place=draft.place, part=draft.part, move=draft.move, shift=draft.shift, mechanism=noise
-        )
-        for one, draft, noise in zip(needed, drafts, mechanisms, strict=True)
-    }
-    questions = tuple(
-        _question(query, plans[place], tuple(made[place, part] for part in parts), setting)
-        for query, place, parts in zip(queries, places, layout, strict=True)
-    )
-    return ReleasePlan(passes=plans, questions=questions)
+    drafts = _drafts(queries, setting, budget, _portions(weights, len(queries)))
+    made: dict[NoiseName, Mapping[int, Noise]] = {}
+    for noise, draft in drafts.items():
+        made[noise] = draft.mechanisms(noise)
+    if len(made) == 1:
+        ((noise, found),) = made.items()
+        return drafts[noise].plan(found, {})
+    readings = {noise: drafts[noise].readings(found) for noise, found in made.items()}
+    noise = _least_error(readings)
+    others = {one: found for one, found in readings.items() if one != noise}
+    return drafts[noise].plan(made[noise], others)
 
 
 def join_plans(designs: Sequence[ReleasePlan]) -> ReleasePlan:
@@ -193,7 +276,10 @@ def join_plans(designs: Sequence[ReleasePlan]) -> ReleasePlan:
     passes: list[TableScan] = []
     questions: list[PlannedQuery] = []
     for one in designs:
-        moved = {m: replace(m, place=m.place + len(passes)) for m in one.measurements}
+        moved = {
+            m: replace(m, part=replace(m.part, place=m.place + len(passes)))
+            for m in one.measurements
+        }
         questions += [
             replace(q, measurements=tuple(moved[m] for m in q.measurements)) for q in one.questions
         ]
@@ -203,112 +289,226 @@ def join_plans(designs: Sequence[ReleasePlan]) -> ReleasePlan:
     return ReleasePlan(passes=tuple(passes), questions=tuple(questions))
 
 
-def _layout(
-    queries: Sequence[Query], places: Sequence[int], passes: DataScans, portions: Sequence[Fraction]
-) -> tuple[list[tuple[MeasuredVector, ...]], dict[tuple[int, MeasuredVector], Fraction]]:
-    """The parts of each question, and the share of the budget of each part."""
-    layout = [
-        rank_parts_of(query, passes[place]) if query.q else measured_vectors(query, passes[place])
-        for query, place in zip(queries, places, strict=True)
-    ]
-    claims = [
-        _claim(parts, place, portion, portion / len(parts))
-        for parts, place, portion in zip(layout, places, portions, strict=True)
-    ]
-    for i, (query, place) in enumerate(zip(queries, places, strict=True)):
-        other = alternative_vectors(query, passes[place])
-        if other is None:
-            continue
-        changed = _claim(other, place, portions[i], portions[i])
-        others = {part for j, claim in enumerate(claims) if j != i for part in claim.parts}
-        trial = [*claims[:i], changed, *claims[i + 1 :]]
-        if others.issuperset(changed.parts) and share_budget(trial) is not None:
-            layout[i], claims = other, trial
-    shares = share_budget(claims)
-    if shares is None:
-        raise Unsupported("The claims of these questions exceed their budget.")
-    return layout, shares
+_MANY_ROWS = 1 << 40
+"""Where margins depend on the rows, they are compared where noise is small beside them."""
+_CONFIDENCE = 0.95
 
 
-def _claim(
-    parts: Sequence[MeasuredVector], place: int, portion: Fraction, least: Fraction
-) -> BudgetClaim[tuple[int, MeasuredVector]]:
-    return BudgetClaim(parts=tuple((place, part) for part in parts), portion=portion, least=least)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Draft:
-    """A part before its noise is known."""
+    """Queries with all that follows from public facts but the noise itself."""
 
-    place: int
-    part: MeasuredVector
-    move: BudgetChange
-    shift: int
+    queries: Sequence[Query]
+    setting: TableSpec
+    budget: QueryBudget
+    scans: Sequence[DataScan]
+    passes: Sequence[TableScan]
+    layout: Sequence[tuple[int, ...]]
+    shares: Mapping[int, Fraction]
+    parts: Mapping[int, tuple[MeasuredVector, BudgetChange, int]]
+    labels: Sequence[tuple[Key, ...]]
+    """The groups of each pass."""
+    estimators: Sequence[Estimator]
+
+    def mechanisms(self, noise: NoiseName) -> dict[int, Noise]:
+        """The mechanism of each measured vector."""
+        stated = self.budget if self.budget.noise == noise else replace(self.budget, noise=noise)
+        made = stated.mechanisms(
+            [change for _, change, _ in self.parts.values()],
+            shares=list(self.shares.values()),
+            relation=self.setting.relation,
+        )
+        return dict(zip(self.parts, made, strict=True))
+
+    def readings(self, mechanisms: Mapping[int, Noise]) -> list[NoisyReading]:
+        """How each query is read with this noise."""
+        found = {number: law_of(mechanism) for number, mechanism in mechanisms.items()}
+        return [
+            NoisyReading(estimator=estimator, laws=[found[number] for number in parts])
+            for estimator, parts in zip(self.estimators, self.layout, strict=True)
+        ]
+
+    def plan(
+        self,
+        mechanisms: Mapping[int, Noise],
+        others: Mapping[NoiseName, Sequence[NoisyReading]],
+    ) -> ReleasePlan:
+        """The plan with this noise."""
+        made = {
+            number: Measurement(part=part, move=change, shift=shift, mechanism=mechanisms[number])
+            for number, (part, change, shift) in self.parts.items()
+        }
+        questions = []
+        for place, query in enumerate(self.queries):
+            scan = self.passes[self.scans[place].place]
+            measurements = tuple([made[part] for part in self.layout[place]])
+            names, keys = answer_keys(query, self.labels[self.scans[place].place])
+            first = measurements[0].part.terms[0][1]
+            questions.append(
+                PlannedQuery(
+                    query=query,
+                    names=names,
+                    keys=keys,
+                    estimator=self.estimators[place],
+                    measurements=measurements,
+                    independent=scan.reach(first).rows_per_group == 1,
+                    others={name: found[place] for name, found in others.items()},
+                )
+            )
+        return ReleasePlan(passes=tuple(self.passes), questions=tuple(questions))
+
+
+def _drafts(
+    queries: Sequence[Query], setting: TableSpec, budget: QueryBudget, portions: list[Fraction]
+) -> dict[NoiseName, _Draft]:
+    """What would be measured with each noise: only quantiles and ratios depend on it."""
+    found: dict[NoiseName, _Draft] = {}
+    for noise in budget.noises:
+        if found and not any(query.q or query.kind == "ratio" for query in queries):
+            found[noise] = next(iter(found.values()))
+        else:
+            found[noise] = _draft(queries, setting, replace(budget, noise=noise), portions)
+    return found
 
 
 def _draft(
-    part: MeasuredVector, place: int, plan: TableScan, relation: NeighboringRelation
+    queries: Sequence[Query], setting: TableSpec, budget: QueryBudget, portions: list[Fraction]
 ) -> _Draft:
+    queries = settle_together(queries, setting=setting, budget=budget)
+    scans = data_scans(queries, setting)
+    vectors, layout, shares = _layout(queries, scans, portions, gaussian=budget.gaussian)
+    passes = [scan.compiled() for scan in dict.fromkeys(scans)]
+    labels = [tuple(one.labels()) for one in passes]
+    parts = {
+        number: (vectors[number], *_change(vectors[number], passes[vectors[number].place], setting))
+        for number in shares
+    }
+    estimators = [
+        estimator_of(
+            query,
+            tuple([parts[number][2] for number in numbers]),
+            setting.schema,
+            labels[scan.place],
+        )
+        for query, scan, numbers in zip(queries, scans, layout, strict=True)
+    ]
+    return _Draft(
+        queries=queries,
+        setting=setting,
+        budget=budget,
+        scans=scans,
+        passes=passes,
+        layout=layout,
+        shares=shares,
+        parts=parts,
+        labels=labels,
+        estimators=estimators,
+    )
+
+
+def _least_error(readings: Mapping[NoiseName, Sequence[NoisyReading]]) -> NoiseName:
+    """The noise with the smaller margin of error; of several queries, on geometric average.
+
+    Public facts alone decide, before a row is read. Ties go to the first.
+    """
+    names = list(readings)
+    first, second = (
+        [one.error(_MANY_ROWS, _CONFIDENCE) for one in readings[name]] for name in names
+    )
+    excess = 0.0
+    for one, other in zip(first, second, strict=True):
+        a, b = one.width, other.width
+        if not a or not b:  # without a margin, or none at all: by the deviation
+            if a == b == 0:
+                continue
+            a, b = one.std, other.std
+        if a and b:
+            excess += math.log(a / b)
+    return names[1] if excess > 1e-12 else names[0]
+
+
+EXPONENTIAL = "exponential"
+_NOISE_WORDS = {
+    "laplace": "Laplace noise",
+    "gaussian": "Gaussian noise",
+    EXPONENTIAL: "the exponential mechanism",
+}
+
+
+def name_noise(laws: Sequence[NoiseLaw | None]) -> str:
+    """The name of the noise; choices by rank have the rate of a choice, or no law at all."""
+    if not all(isinstance(law, Distribution) for law in laws):
+        return EXPONENTIAL
+    return "gaussian" if any(isinstance(law, DiscreteGaussian) for law in laws) else "laplace"
+
+
+def noise_words(name: str) -> str:
+    """The noise, for people."""
+    return _NOISE_WORDS[name]
+
+
+def law_of(mechanism: Noise) -> NoiseLaw:
+    """The exact law of the noise, or the rate of a choice."""
+    if isinstance(mechanism, ExponentialMechanism):
+        return float(mechanism.rate)
+    noise = None if mechanism.integers is None else mechanism.integers.noise
+    if not isinstance(noise, Distribution):
+        raise Unsupported("Sums are released with integer noise of a known law only.")
+    return noise
+
+
+def _layout(
+    queries: Sequence[Query],
+    scans: Sequence[DataScan],
+    portions: Sequence[Fraction],
+    *,
+    gaussian: bool,
+) -> tuple[list[MeasuredVector], list[tuple[int, ...]], dict[int, Fraction]]:
+    """All vectors, those of each query by their number, and the share of the budget of each."""
+    numbers: dict[MeasuredVector, int] = {}
+
+    def numbered(parts: Sequence[MeasuredVector]) -> tuple[int, ...]:
+        return tuple([numbers.setdefault(part, len(numbers)) for part in parts])
+
+    layout = [numbered(vectors_of(query, scan)) for query, scan in zip(queries, scans, strict=True)]
+    claims = [
+        BudgetClaim(
+            parts=parts,
+            portion=portion,
+            least=portion / len(parts),
+            leasts=tuple([portion * one for one in part_shares(query, scan, gaussian=gaussian)]),
+        )
+        for query, scan, parts, portion in zip(queries, scans, layout, portions, strict=True)
+    ]
+    for i, (query, scan) in enumerate(zip(queries, scans, strict=True)):
+        other = alternative_vectors(query, scan)
+        if other is None:
+            continue
+        changed = BudgetClaim(parts=numbered(other), portion=portions[i], least=portions[i])
+        others = {part for j, claim in enumerate(claims) if j != i for part in claim.parts}
+        trial = [*claims[:i], changed, *claims[i + 1 :]]
+        if others.issuperset(changed.parts) and share_budget(trial) is not None:
+            layout[i], claims = changed.parts, trial
+    shares = share_budget(claims)
+    if shares is None:
+        raise Unsupported("The claims of these questions exceed their budget.")
+    return list(numbers), layout, shares
+
+
+def _change(part: MeasuredVector, plan: TableScan, setting: TableSpec) -> tuple[BudgetChange, int]:
+    """How far a vector moves, and the power of two by which it is divided first."""
+    relation = setting.relation
     exact = sensitivity_of(part, plan, relation=relation)
     if isinstance(part, Ranks):
-        return _Draft(place=place, part=part, move=replace(exact, choice=True), shift=0)
-    move, shift = coarsen_sensitivity(exact, entries=entries_of(part, plan, relation=relation))
-    return _Draft(place=place, part=part, move=move, shift=shift)
-
-
-def _question(
-    query: Query, plan: TableScan, measurements: tuple[Measurement, ...], setting: TableSpec
-) -> PlannedQuery:
-    names, keys = tuple(query.by), tuple(plan.labels())
-    if query.kind == "quantiles":
-        names = (*names, "quantile")
-        keys = tuple((*key, float(level)) for key in keys for level in query.q)
-    shifts = tuple(one.shift for one in measurements)
-    return PlannedQuery(
-        query=query,
-        names=names,
-        keys=keys,
-        scale=_reading(query, shifts, setting.schema),
-        measurements=measurements,
-        independent=plan.reach(measurements[0].part.terms[0][1]).rows_per_group == 1,
-    )
-
-
-def _reading(query: Query, shifts: tuple[int, ...], schema: Schema) -> Reading:
-    if query.q:
-        bins = bins_of(query, schema)
-        return QuantileEstimator(
-            q=query.q,
-            method=query.method or "tree",
-            lower=bins.lower,
-            upper=bins.upper,
-            exponent=bins.exponent,
-            width=bins.width,
-            branching=query.branching or 2,
-        )
-    if query.value is None:
-        return SumEstimator(kind=query.kind, lower=0, upper=1, exponent=0, shifts=shifts)
-    value = bounds(query, schema)
-    if query.second_value is not None:
-        other = bounds(replace(query, value=query.second_value), schema)
-        return CovarianceEstimator(
-            width=value.upper - value.lower,
-            other=other.upper - other.lower,
-            exponent=value.exponent + other.exponent,
-            shifts=shifts,
-        )
-    return SumEstimator(
-        kind=query.kind,
-        lower=value.lower,
-        upper=value.upper,
-        exponent=value.exponent,
-        shifts=shifts,
-    )
+        return replace(exact, choice=True), 0
+    return coarsen_sensitivity(exact, entries=entries_of(part, plan, relation=relation))
 
 
 def _together(measurements: Sequence[Measurement]) -> Guarantee:
-    first, *others = (one.mechanism.guarantee for one in measurements)
-    return sum(others, start=first)
+    found = [one.guarantee for one in measurements]
+    if len(found) == 1:
+        return found[0]
+    return Guarantee(compose([one.event for one in found]), found[0].relation)
 
 
 def _portions(weights: Sequence[Number] | None, many: int) -> list[Fraction]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
@@ -13,28 +13,54 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.mechanisms.selection import ExponentialMechanism
-from discreet.query._estimate import CovarianceEstimator, half_width
-from discreet.query._measure import SumEstimator, TableSpec, settle_quantiles
-from discreet.query._quantile_estimate import QuantileEstimator
-from discreet.query._release_plan import PlannedQuery, check_query, plan_release
-from discreet.query.budget import QueryBudget
+from discreet.core.number_format import UNKNOWN, percent, short
+from discreet.core.tabular import Record, Tabular
+from discreet.query._measure import TableSpec
+from discreet.query._release_plan import (
+    EXPONENTIAL,
+    PlannedQuery,
+    check_query,
+    noise_words,
+    plan_release,
+)
+from discreet.query.budget import NoiseName, QueryBudget
 from discreet.query.builders import Query
 
 # ── Error forecasts ──────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorForecast:
-    """The error of an answer before it is asked: from public numbers only.
+class ErrorForecast(Tabular):
+    """Describe the error of a query before its release, from public numbers only.
 
-    ``std`` and ``width`` are for one group. The error stays within ``width`` with probability at
-    least ``confidence``. For means, variances and covariances both are upper bounds at
-    ``expected_rows`` rows in
-    the group (``std`` to first order); without ``expected_rows`` they are unknown. For quantiles
-    the error
-    is one of rank, as a share of the rows (a median within 0.02 is some quantile between 0.48 and
-    0.52), and ``step`` is the width of the bins; the error in value depends on the data.
+    `std` and `width` are for one group. For means, variances and covariances both are upper bounds
+    at `expected_rows` rows in the group (`std` to first order), and unknown without
+    `expected_rows`. For quantiles the error is one of rank, as a share of the rows: a median within
+    0.02 is a quantile between 0.48 and 0.52.
+
+    Attributes:
+        title: Title of the query.
+        groups: Number of groups.
+        std: Noise standard deviation of the number of one group, in the unit of the number; None if
+            unknown.
+        width: Margin of error: half of the width of the interval; None if unknown.
+        confidence: Probability with which the error stays within `width`.
+        expected_rows: Number of rows in a group that the forecast assumes; None if the error does
+            not depend on it.
+        guarantee: Privacy guarantee of the release.
+        step: Width of the cells of quantiles; None for other queries.
+        noise: Noise that a release adds: "laplace", "gaussian" or, for a choice by rank,
+            "exponential".
+        other_widths: Margin of error with the noise that was not chosen, at the same privacy loss,
+            by its name; empty where the budget or `noise` leaves no choice.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"age": [23, 35, 41]})
+        >>> people = discreet.table(rows, columns={"age": discreet.integer(0, 120)})
+        >>> people.forecast(discreet.query.count(), epsilon=0.5).width
+        6.0
     """
 
     title: str
@@ -45,21 +71,47 @@ class ErrorForecast:
     expected_rows: int | None
     guarantee: Guarantee
     step: float | None = None
+    noise: str = "laplace"
+    other_widths: Mapping[str, float | None] = field(default_factory=dict)
+
+    def rows(self) -> list[Record]:
+        """List the forecast as one row.
+
+        Returns:
+            One dict: title, groups, std, width, confidence, expected_rows, step and noise.
+
+        Examples:
+            >>> import discreet
+            >>> import pandas as pd
+            >>> rows = pd.DataFrame({"age": [23, 35, 41]})
+            >>> people = discreet.table(rows, columns={"age": discreet.integer(0, 120)})
+            >>> people.forecast(discreet.query.count(), epsilon=0.5).rows()[0]["width"]
+            6.0
+        """
+        names = ("title", "groups", "std", "width", "confidence", "expected_rows", "step", "noise")
+        return [{name: getattr(self, name) for name in names}]
+
+    def _noise_words(self) -> str:
+        """Which noise, and what the other one would give."""
+        others = [
+            f"±{short(width)} with {noise_words(name)}"
+            for name, width in self.other_widths.items()
+            if width is not None
+        ]
+        return "; ".join([noise_words(self.noise), *others])
 
     def __str__(self) -> str:
         if self.width is None:
-            return f"{self.title}: state the number of rows to know the error."
+            return f"{self.title}: give expected_rows to know the error"
+        rows = "" if self.expected_rows is None else f", {self.expected_rows:,} rows"
+        known = f"({percent(self.confidence)} confidence{rows}; {self._noise_words()})"
         if self.step is not None:
             return (
-                f"{self.title}: rank within ±{self.width:.4g} of the rows "
-                f"{100 * self.confidence:g} times of 100 with {self.expected_rows} rows, in "
-                f"bins of {self.step:g}"
+                f"{self.title}: rank within ±{short(self.width)} of the rows {known}, in bins of "
+                f"{self.step:g}"
             )
-        n = "" if self.expected_rows is None else f" with {self.expected_rows} rows"
-        return (
-            f"{self.title}: std {self.std:.4g}, within ±{self.width:.4g} of the truth "
-            f"{100 * self.confidence:g} times of 100{n}"
-        )
+        std = UNKNOWN if self.std is None else short(self.std)
+        return f"{self.title}: noise std {std}, margin of error ±{short(self.width)} {known}"
 
     __repr__ = __str__
 
@@ -67,88 +119,26 @@ class ErrorForecast:
 def forecast(
     question: PlannedQuery, *, expected_rows: int | None = None, confidence: float = 0.95
 ) -> ErrorForecast:
-    """The error of an answer, at a stated number of rows in its group where that matters.
-
-    Proof: with probability ``confidence`` all k parts are within their half-widths w (union
-        bound). Then
-        ``|s'/n' - s/n| = |(s' - s) - (n' - n) s/n| / n' <= (w_s + h w_n) / (n - w_n)`` with h the
-        bound of |s/n|, and a variance moves by half of the error of its first term and 2 h times
-        that of the mean.
-    """
+    """The error of an answer, at a stated number of rows in its group where that matters."""
     inside = float(check.probability("confidence", confidence, zero=False, one=False))
     n = None if expected_rows is None else check.count("expected_rows", expected_rows)
-    if isinstance(question.scale, QuantileEstimator):
-        return _ranks(question, question.scale, n, inside)
-    scale, many = question.scale, len(question.measurements)
-    laws = [one.law for one in question.measurements]
-    factors = [2.0**shift for shift in scale.shifts]
-    stds = [law.std * factor for law, factor in zip(laws, factors, strict=True)]
-    widths = [
-        (half_width(law, 1 - (1 - inside) / many) + (shift > 0)) * factor
-        for law, factor, shift in zip(laws, factors, scale.shifts, strict=True)
-    ]
-    std: float | None
-    width: float | None
-    if many == 1:
-        std, width = (math.ldexp(x, scale.exponent) for x in (stds[0], widths[0]))
-        n = None
-    elif isinstance(scale, SumEstimator) and scale.kind == "sum":
-        middle = abs(scale.lower + scale.upper)
-        std = math.ldexp(math.hypot(stds[1], middle * stds[0]), scale.exponent - 1)
-        width = math.ldexp(widths[1] + middle * widths[0], scale.exponent - 1)
-        n = None
-    elif n is None:
-        std = width = None
-    elif isinstance(scale, CovarianceEstimator):
-        std, width = scale.forecast(stds, widths, n)
-    else:
-        std, width = _ratio_error(scale, stds, widths, n)
+    found = question.estimator.forecast([one.noise for one in question.measurements], n, inside)
     return ErrorForecast(
         title=question.query.title,
         groups=len(question.keys),
-        std=std,
-        width=width,
+        std=found.std,
+        width=found.width,
         confidence=inside,
-        expected_rows=n,
+        expected_rows=found.rows,
         guarantee=question.guarantee,
+        step=found.step,
+        noise=question.noise_name,
+        other_widths={
+            name: other.error(n, inside).width
+            for name, other in question.others.items()
+            if question.noise_name != EXPONENTIAL
+        },
     )
-
-
-def _ranks(
-    question: PlannedQuery, scale: QuantileEstimator, expected_rows: int | None, confidence: float
-) -> ErrorForecast:
-    """The error in rank, as a share of the rows."""
-    laws = [
-        float(one.mechanism.rate) if isinstance(one.mechanism, ExponentialMechanism) else one.law
-        for one in question.measurements
-    ]
-    std, width = scale.rank_error(laws, confidence)
-    return ErrorForecast(
-        title=question.query.title,
-        groups=len(question.keys),
-        std=None if expected_rows is None or std is None else min(std / expected_rows, 1.0),
-        width=None if expected_rows is None else min(width / expected_rows, 1.0),
-        confidence=confidence,
-        expected_rows=expected_rows,
-        guarantee=question.guarantee,
-        step=scale.step,
-    )
-
-
-def _ratio_error(
-    scale: SumEstimator, stds: Sequence[float], widths: Sequence[float], n: int
-) -> tuple[float, float]:
-    """First-order deviation and certain width of a mean or a variance, at worst."""
-    h = float(scale.width)
-    left = n - widths[0]
-    b = min((widths[1] + h * widths[0]) / left, 2 * h) if left > 0 else 2 * h
-    if scale.kind == "mean":
-        std = min(math.hypot(stds[1], h * stds[0]) / n, h)
-        return math.ldexp(std, scale.exponent - 1), math.ldexp(b, scale.exponent - 1)
-    a = (widths[2] + h**2 * widths[0]) / left if left > 0 else 2 * h**2
-    std = min(math.hypot(stds[2] / 2, 2 * h * stds[1], 1.5 * h**2 * stds[0]) / n, h**2)
-    width = min(a / 2 + 2 * h * b, h**2)
-    return math.ldexp(std, 2 * scale.exponent - 2), math.ldexp(width, 2 * scale.exponent - 2)
 
 
 # ── Budgets for a stated error ───────────────────────────────────────────────────────────────────
@@ -169,6 +159,7 @@ def budget_for(
     confidence: float = 0.95,
     measure: Measure = "epsilon",
     delta: Number | None = None,
+    noise: NoiseName | None = None,
 ) -> QueryBudget:
     """The smallest budget, up to a thousandth, at which the error stays ``within`` a half-width.
 
@@ -176,8 +167,12 @@ def budget_for(
     price, and questions that share what they measure need no more together. For quantiles the
     width is one of rank, as a share of the rows.
     """
-    wanted, budget = check.positive("within", within), budget_factory(measure, delta)
-    fixed = settle_quantiles(check_query(query), setting=setting, budget=budget(Fraction(1)))
+    wanted, made = check.positive("within", within), budget_factory(measure, delta)
+
+    def budget(amount: Fraction) -> QueryBudget:
+        return replace(made(amount), noise=noise)
+
+    fixed = check_query(query)
 
     def meets(amount: Fraction) -> bool:
         (question,) = plan_release([fixed], setting=setting, budget=budget(amount)).questions

@@ -27,7 +27,18 @@ class HasKeys(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySet:
-    """Public keys; with ``include_other``, all other rows are one last group. See `keys`."""
+    """Hold the public keys of groups. Made by `keys`.
+
+    Attributes:
+        keys: Keys, each a tuple with one value for each grouping column.
+        key_columns: Names of the columns that the keys are values of; empty if not known.
+        include_other: Whether the rows of all other keys count in one last group, "(other)".
+
+    Examples:
+        >>> from discreet import query
+        >>> query.keys(["f", "m"]).keys
+        (('f',), ('m',))
+    """
 
     keys: tuple[Key, ...]
     key_columns: tuple[str, ...] = ()
@@ -42,9 +53,32 @@ Keys: TypeAlias = HasKeys | Iterable[Label | Key] | None
 
 
 def keys(source: object, *, columns: Sequence[str] = (), include_other: bool = False) -> KeySet:
-    """Public keys: a list, a release (`Table.discover_keys`), columns of a public table or file.
+    """Make a set of public group keys.
 
-    With ``include_other`` the rows of all keys that are not among them count in one last group.
+    Group keys must be public or discovered privately. Never list them by looking at the private
+    data.
+
+    Args:
+        source: List of keys (values, or tuples of values with one for each grouping column); a
+            release of `Table.discover_keys`; or a public table or file, with `columns`.
+        columns: Columns of a public table that hold the keys. Leave it empty for a list or a
+            release.
+        include_other: Whether the rows of all keys that are not listed count in one last group,
+            "(other)".
+
+    Returns:
+        A key set for the argument `keys` of queries.
+
+    Raises:
+        InvalidArgument: The source is no list of keys, release or public table.
+
+    Examples:
+        >>> from discreet import query
+        >>> query.keys(["Berlin", "Paris"], include_other=True)
+        KeySet(2 keys, and one group for all others)
+
+    See Also:
+        `Table.discover_keys`.
     """
     if names := (columns,) if isinstance(columns, str) else check.as_tuple("columns", columns):
         from discreet.data.public_tables import listed_keys  # noqa: PLC0415 - engines are slow to import

@@ -21,12 +21,14 @@ from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core._rational import Number, root_down
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.number_format import percent, short
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record, Tabular
 from discreet.data.expression import Expression, col
 from discreet.data.program import Key, TableScan
 from discreet.mechanisms.additive import gaussian, laplace
-from discreet.query._measure import SumEstimator, coarsen_sensitivity, entries_of, sensitivity_of
-from discreet.query._quantile_estimate import QuantileEstimator
+from discreet.query._estimate import SumEstimator
+from discreet.query._measure import coarsen_sensitivity, entries_of, sensitivity_of
 from discreet.query._release_plan import (
     Measurement,
     PlannedQuery,
@@ -65,7 +67,9 @@ class PrivacySpecification:
     def budget(self, level: Level) -> QueryBudget:
         """All that a level may spend."""
         amount = self[level]
-        return QueryBudget(epsilon=amount) if self.measure == "epsilon" else QueryBudget(rho=amount)
+        if self.measure == "epsilon":
+            return QueryBudget(epsilon=amount)
+        return QueryBudget(rho=amount, noise="gaussian")  # weights follow the root of rho
 
     def share(self, level: Level, max_privacy_level: Level) -> Fraction:
         """What a level may spend, relative to ``max_privacy_level``; at most 1."""
@@ -144,20 +148,19 @@ def _amount(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WeightedPlan:
-    """A design for sums in which each level counts by its own weight; made by `weighted`.
+    """A design for sums in which each level counts by its own weight; made by `weighted`."""
 
-    Theorem: if the noisy parts of ``design`` are drawn from `combined` sums, the release has
-        ``guarantee``, level by level, and each level's is within the level's budget.
-    Proof: the rows of a person of level l are in the sums of level l alone, and there move a part
-        by at most its move d (`sensitivity_of`). The weighted part, a whole combination with factor
-        p of these sums, moves by p d, and by no more than `coarsen_sensitivity` says when it is
-        rounded. The
-        noise is the smallest with which every level's move costs at most the level's share of the
-        part; shares add up.
-    Source: Alaggan, Gambs, Kermarrec 2016, for sums; for Gaussian noise the same with squares.
-    Needs: every person has one level, which no other person's data move. Under replace-one the
-        level stays.
-    """
+    # Theorem: if the noisy parts of `design` are drawn from `combined` sums, the release has
+    #   `guarantee`, level by level, and each level's is within the level's budget.
+    # Proof: the rows of a person of level l are in the sums of level l alone, and there move a part
+    #   by at most its move d (`sensitivity_of`). The weighted part, a whole combination with factor
+    #   p of these sums, moves by p d, and by no more than `coarsen_sensitivity` says when it is
+    #   rounded. The
+    #   noise is the smallest with which every level's move costs at most the level's share of the
+    #   part; shares add up.
+    # Source: Alaggan, Gambs, Kermarrec 2016, for sums; for Gaussian noise the same with squares.
+    # Needs: every person has one level, which no other person's data move. Under replace-one the
+    #   level stays.
 
     design: ReleasePlan
     max_privacy_level: Level
@@ -198,12 +201,8 @@ def plan_weighted(
         return WeightedPlan(
             design=base, max_privacy_level=max_privacy_level, factors=factors, guarantee=same
         )
-    if any(isinstance(q.scale, QuantileEstimator) for q in base.questions):
-        raise Unsupported(
-            "Quantiles have no weights by level: ask by_level(), or give cap the strictest level. "
-            "For one column in memory there is "
-            "mechanisms.personalized.exponential_mechanism.personalized_quantile."
-        )
+    for q in base.questions:  # refused before noise is looked for
+        q.estimator.with_shifts(())
     made = {
         one: _stretched(
             one, base, levels, max_privacy_level=max_privacy_level, factors=factors, setting=setting
@@ -316,11 +315,9 @@ def _noise(
 
 def _question(q: PlannedQuery, made: Mapping[Measurement, _StretchedQuery]) -> PlannedQuery:
     """The same question, read on the scale of the weights."""
-    if isinstance(q.scale, QuantileEstimator):
-        raise Unsupported("Quantiles have no weights by level.")
     return replace(
         q,
-        scale=replace(q.scale, shifts=tuple(made[one].net for one in q.measurements)),
+        estimator=q.estimator.with_shifts(tuple(made[one].net for one in q.measurements)),
         measurements=tuple(made[one].measurement for one in q.measurements),
         independent=False,  # weighted rows are no sample of the population
     )
@@ -335,7 +332,7 @@ def _sum(costs: Sequence[Guarantee]) -> Guarantee:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WeightingTradeoff:
+class WeightingTradeoff(Tabular):
     """What a cap gives: less noise for more weight on the open levels.
 
     The answer differs from that of all people, equally weighted, by at most ``error``, with
@@ -348,10 +345,26 @@ class WeightingTradeoff:
     bias: float
     confidence: float
 
+    def rows(self) -> list[Record]:
+        """List the weight of each level, with the error of the whole."""
+        return [
+            {"level": level, "weight": weight, "noise": self.noise, "bias": self.bias}
+            for level, weight in self.weights.items()
+        ]
+
     @property
     def error(self) -> float:
         """Noise and bias together."""
         return self.noise + self.bias
+
+    def __str__(self) -> str:
+        weights = ", ".join(f"{level} {short(one)}" for level, one in self.weights.items())
+        return (
+            f"weights {weights}: within ±{short(self.error)} of the mean of all people "
+            f"(noise {short(self.noise)}, bias {short(self.bias)}; {percent(self.confidence)})"
+        )
+
+    __repr__ = __str__
 
 
 def weighting_tradeoff(
@@ -365,11 +378,10 @@ def weighting_tradeoff(
 
     ``max_difference`` bounds how far the means of any two levels are apart; the declared range
     always does.
-
-    Proof: a weighted mean is a mean of the levels' means with other shares. Two such mixtures
-        differ by at most the distance of the shares (half of the sum of differences) times the
-        distance of the means. A sum lacks ``1 - weight`` of each row.
     """
+    # Proof: a weighted mean is a mean of the levels' means with other shares. Two such mixtures
+    #   differ by at most the distance of the shares (half of the sum of differences) times the
+    #   distance of the means. A sum lacks `1 - weight` of each row.
     (question,) = made.design.questions
     weights = made.weights
     if set(expected_rows) != set(weights):
@@ -395,7 +407,7 @@ def _bias(
     expected_rows: Mapping[Any, int],
     max_difference: Number | None,
 ) -> float:
-    scale = question.scale
+    scale = question.estimator
     if set(weights.values()) == {1.0}:
         return 0.0
     if not isinstance(scale, SumEstimator) or scale.kind == "variance":
@@ -460,12 +472,10 @@ class LevelScan:
 
 
 def plan_level_scan(plan: TableScan, *, column: str, levels: Sequence[Level]) -> LevelScan:
-    """How to read the sums of each level of a column, which is the same in all rows of a unit.
-
-    Theorem: the sums of a level are those that the plan would give on its people's rows alone.
-    Proof: all rows of a unit are in groups of one level, so the limits of a unit meet the same
-        rows, in the same order, as without the level. Rows of no listed level are in no group.
-    """
+    """How to read the sums of each level of a column, which is the same in all rows of a unit."""
+    # Theorem: the sums of a level are those that the plan would give on its people's rows alone.
+    # Proof: all rows of a unit are in groups of one level, so the limits of a unit meet the same
+    #   rows, in the same order, as without the level. Rows of no listed level are in no group.
     program = plan.program()
     if plan.other or program.size * len(levels) > _MOST:
         conditions = [col(column) == level for level in levels]

@@ -1,4 +1,4 @@
-"""Range queries on ordered domains, on grids, and on streams (continual counting)."""
+"""Count ranges of ordered domains, grids and streams (continual counting)."""
 
 from discreet.core._lazy_import import lazy_exports
 

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.guarantee import Guarantee, describe_epsilon
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import number
 from discreet.noise.distribution import Floats, Ints, floats
 from discreet.query._noisy_integers import distribution_content, read_distribution
 from discreet.ranges import _noise_tails as tails
@@ -106,7 +107,17 @@ class NoisyMeasurements(ABC):
         return found
 
     def to_json(self) -> str:
-        """The whole artifact as text; ``from_json`` reads it back."""
+        """Return the whole release as JSON text, for `from_json`.
+
+        Returns:
+            Text with the strategy, the noisy measurements and the guarantee.
+
+        Examples:
+            >>> from discreet import ranges
+            >>> release = ranges.plan_ranges(4, epsilon=1).best.release([5, 3, 8, 1])
+            >>> ranges.RangeRelease.from_json(release.to_json()).answer() == release.answer()
+            True
+        """
         content = {
             f"discreet_{self._kind}": VERSION,
             self._place: self._labeled.content(),
@@ -124,7 +135,22 @@ class NoisyMeasurements(ABC):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The artifact of a text."""
+        """Read a release back from the text of `to_json`.
+
+        Args:
+            text: Text of `to_json`.
+
+        Returns:
+            The release.
+
+        Raises:
+            InvalidArgument: The text is no release of this kind.
+
+        Examples:
+            >>> text = release.to_json()
+            >>> ranges.RangeRelease.from_json(text).domain
+            IntegerDomain(lower=0, upper=3)
+        """
         with canonical.reading(f"a release of {cls._what}"):
             content = json.loads(text)
             if content[f"discreet_{cls._kind}"] != VERSION:
@@ -145,7 +171,8 @@ class NoisyMeasurements(ABC):
         note = "" if self.private else "; made with a seed: not private"
         return (
             f"{self._kind} of {self._labeled} by {self.strategy.describe()} "
-            f"(total {total:,.0f} ± {deviation:,.3g}; {self.guarantee!r}{note})"
+            f"(total {number(total, error=deviation)} ± {number(deviation, error=deviation)}; "
+            f"{describe_epsilon(self.guarantee)}{note})"
         )
 
     @property
@@ -192,12 +219,10 @@ _MOST_TERMS = 1 << 20
 def half_widths(
     strategy: Strategy, laws: Sequence[NoiseDistribution], a: Ints, b: Ints, *, tail: float
 ) -> Floats:
-    """Half-widths that the noise of ranges of cells ``a .. b`` leaves with probability ``tail``.
-
-    Theorem: each noise stays within its half-width with probability at least ``1 - tail``.
-    Proof: `tails.quick`, `tails.normal` and `tails.close` are valid, and so is the smallest.
-    Source: docs/theory/ranges.md.
-    """
+    """Half-widths that the noise of ranges of cells ``a .. b`` leaves with probability ``tail``."""
+    # Theorem: each noise stays within its half-width with probability at least `1 - tail`.
+    # Proof: `tails.quick`, `tails.normal` and `tails.close` are valid, and so is the smallest.
+    # Source: docs/theory/ranges.md.
     noise = tails.variances(laws)
     variance = strategy.variance(a, b, noise)
     width = tails.quick(laws, strategy.largest_weights(noise), variance, tail)

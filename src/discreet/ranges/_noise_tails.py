@@ -48,20 +48,18 @@ def variances(laws: Sequence[NoiseDistribution]) -> Floats:
 def quick(
     laws: Sequence[NoiseDistribution], largest: Floats, variance: Floats, tail: float
 ) -> Floats:
-    """Half-widths w with P(|noise| > w) <= tail, from variances alone.
-
-    Theorem: a sum of independent ``a_i X_i`` with X_i discrete Laplace of scale b_i or discrete
-        Gaussian of parameter s_i leaves ``[-w, w]`` with probability at most
-        ``2 exp(k(t) - t w)`` for every t in (0, 1/B), ``k(t) = -V log(1 - t^2 B^2) / (2 B^2)``
-        (``V t^2 / 2`` for B = 0); B bounds ``|a_i| b_i``, and V sums ``2 a_i^2 b_i^2`` and
-        ``a_i^2 s_i^2``.
-    Proof: ``log E exp(uX) = -log(1 - y)`` for discrete Laplace noise, with
-        ``y = (sinh(u/2) / sinh(1/(2b)))^2 <= (ub)^2`` by convexity, and ``-log(1-y)/y`` grows with
-        y, which is at most ``t^2 B^2``; at most ``u^2 s^2 / 2`` for discrete Gaussians (Canonne,
-        Kamath, Steinke 2020, Cor. 17). Then Markov's inequality for ``exp(tZ)``, on both sides.
-    Source: docs/theory/ranges.md.
-    Needs: ``largest`` bounds the weights of each law; ``variance`` is that of `variances`.
-    """
+    """Half-widths w with P(|noise| > w) <= tail, from variances alone."""
+    # Theorem: a sum of independent `a_i X_i` with X_i discrete Laplace of scale b_i or discrete
+    #   Gaussian of parameter s_i leaves `[-w, w]` with probability at most
+    #   `2 exp(k(t) - t w)` for every t in (0, 1/B), `k(t) = -V log(1 - t^2 B^2) / (2 B^2)`
+    #   (`V t^2 / 2` for B = 0); B bounds `|a_i| b_i`, and V sums `2 a_i^2 b_i^2` and
+    #   `a_i^2 s_i^2`.
+    # Proof: `log E exp(uX) = -log(1 - y)` for discrete Laplace noise, with
+    #   `y = (sinh(u/2) / sinh(1/(2b)))^2 <= (ub)^2` by convexity, and `-log(1-y)/y` grows with
+    #   y, which is at most `t^2 B^2`; at most `u^2 s^2 / 2` for discrete Gaussians (Canonne,
+    #   Kamath, Steinke 2020, Cor. 17). Then Markov's inequality for `exp(tZ)`, on both sides.
+    # Source: docs/theory/ranges.md.
+    # Needs: `largest` bounds the weights of each law; `variance` is that of `variances`.
     if np.size(variance) > _MANY:  # widths grow with the variance: look them up, rounded up
         positive = variance[variance > 0]
         if not positive.size:
@@ -94,16 +92,14 @@ def _chernoff(
 
 
 def close(laws: Sequence[NoiseDistribution], terms: Terms, variance: float, tail: float) -> float:
-    """A half-width w with P(|noise| > w) <= tail, for one answer with known weights.
-
-    Theorem: let Z be the noise and Y an independent normal of deviation s. Then
-        ``P(|Z| > w) <= P(|Z + Y| > w - cs) / Phi(c)``.
-    Proof: if ``|Z| > w`` and Y is not further than cs against the sign of Z, ``|Z + Y| > w - cs``;
-        Y is independent of Z and symmetric. The law of Z + Y is a lattice sum over its
-        characteristic function (Davies 1973), whose truncation is below 1e-12 because of Y. The sum
-        has a period of 240 deviations, so it misses no more than what is beyond `_IMAGE`.
-    Source: docs/theory/ranges.md.
-    """
+    """A half-width w with P(|noise| > w) <= tail, for one answer with known weights."""
+    # Theorem: let Z be the noise and Y an independent normal of deviation s. Then
+    #   `P(|Z| > w) <= P(|Z + Y| > w - cs) / Phi(c)`.
+    # Proof: if `|Z| > w` and Y is not further than cs against the sign of Z, `|Z + Y| > w - cs`;
+    #   Y is independent of Z and symmetric. The law of Z + Y is a lattice sum over its
+    #   characteristic function (Davies 1973), whose truncation is below 1e-12 because of Y. The sum
+    #   has a period of 240 deviations, so it misses no more than what is beyond `_IMAGE`.
+    # Source: docs/theory/ranges.md.
     deviation = math.sqrt(variance)
     if deviation == 0:
         return 0.0
@@ -132,11 +128,9 @@ def close(laws: Sequence[NoiseDistribution], terms: Terms, variance: float, tail
 
 
 def _images(laws: Sequence[NoiseDistribution], terms: Terms, variance: float) -> float:
-    """At least the probability of noise beyond `_IMAGE`; none if it is far below `_SLACK`.
-
-    Proof: as in ``quick``, at one t; else Chebyshev's inequality. Rare noise, of which the few that
-        are not zero lie hundreds of deviations out, needs it.
-    """
+    """At least the probability of noise beyond `_IMAGE`; none if it is far below `_SLACK`."""
+    # Proof: as in `quick`, at one t; else Chebyshev's inequality. Rare noise, of which the few that
+    #   are not zero lie hundreds of deviations out, needs it.
     proxy, heaviest = _spread(laws, np.array([np.abs(x).max(initial=0.0) for x, _ in terms]))
     proxy *= variance
     most = min(heaviest**2, proxy / 2)
@@ -160,11 +154,9 @@ def _log_of_sum(laws: Sequence[NoiseDistribution], terms: Terms, u: Floats) -> F
 
 
 def _seen(laws: Sequence[NoiseDistribution], terms: Terms, u: Floats) -> Floats:
-    """The part of u where the characteristic function can be told from zero.
-
-    Proof: the factors fall as long as ``weight * u`` is below pi, so what is left out is below
-        exp(-60) in every place, and in sum far below ``_SLACK``.
-    """
+    """The part of u where the characteristic function can be told from zero."""
+    # Proof: the factors fall as long as `weight * u` is below pi, so what is left out is below
+    #   exp(-60) in every place, and in sum far below `_SLACK`.
     heaviest = max(float(np.abs(weights).max(initial=0.0)) for weights, _ in terms)
     if heaviest * u[-1] >= math.pi:
         return u
@@ -179,18 +171,16 @@ def fine(laws: Sequence[NoiseDistribution]) -> bool:
 
 
 def normal(laws: Sequence[NoiseDistribution], deviation: Floats, tail: float) -> Floats:
-    """Half-widths for sums of discrete Gaussians of large sigma.
-
-    Theorem: with ``sigma >= 1024`` and normal noise of deviation 8 added to each coordinate on
-        paper, the sum's density is within ``1 +- 1e-100`` of a normal one; so the normal quantile,
-        larger by at most four percent, is valid.
-    Proof: the smoothing lemma for lattice Gaussians: the density of ``X + Y`` is that of a normal
-        times ``1 +- 4 exp(-2 pi^2 s^2 t^2 / (s^2 + t^2))`` (Micciancio, Regev 2007); the product
-        over at most 2^30 coordinates stays within 1e-100. Then as in ``close`` with c = 4, where
-        the added deviation is below 1/128 of the sum's.
-    Source: docs/theory/ranges.md.
-    Needs: ``fine``.
-    """
+    """Half-widths for sums of discrete Gaussians of large sigma."""
+    # Theorem: with `sigma >= 1024` and normal noise of deviation 8 added to each coordinate on
+    #   paper, the sum's density is within `1 +- 1e-100` of a normal one; so the normal quantile,
+    #   larger by at most four percent, is valid.
+    # Proof: the smoothing lemma for lattice Gaussians: the density of `X + Y` is that of a normal
+    #   times `1 +- 4 exp(-2 pi^2 s^2 t^2 / (s^2 + t^2))` (Micciancio, Regev 2007); the product
+    #   over at most 2^30 coordinates stays within 1e-100. Then as in `close` with c = 4, where
+    #   the added deviation is below 1/128 of the sum's.
+    # Source: docs/theory/ranges.md.
+    # Needs: `fine`.
     if not fine(laws):
         raise Unsupported("the normal quantile is for fine Gaussian noise only.")
     added = 8 / math.sqrt(min(_proxy(law) for law in laws))

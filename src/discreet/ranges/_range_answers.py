@@ -7,7 +7,7 @@ from, how large their errors are and how far those reach.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +18,16 @@ import numpy as np
 import scipy
 
 from discreet.core import _validate as check
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.tabular import Record
 from discreet.noise.distribution import Floats, Ints, floats
+from discreet.query.result import (
+    AnyGuarantee,
+    FixedResult,
+    Result,
+    check_confidence,
+    records,
+)
 from discreet.ranges.domain import Domain, span
 from discreet.ranges.strategies.base import Strategy
 
@@ -37,9 +45,8 @@ def non_negative(strategy: Strategy, noise: Floats, estimate: Floats, *, total: 
     Heuristic: no theorem about its error. Distance is measured as the noise measures it: the
     precision matrix of the estimate. Without a fixed total the bias of clipping would add up over
     long ranges, so there is no such option (F41).
-
-    Source: accelerated projected gradients with restarts (Beck, Teboulle 2009).
     """
+    # Source: accelerated projected gradients with restarts (Beck, Teboulle 2009).
     if total <= 0:
         return np.zeros(strategy.size)
     largest = _largest_eigenvalue(strategy, noise)
@@ -108,17 +115,15 @@ def quantile_cell(prefixes: Floats, share: float) -> int:
 def quantile_interval(
     prefixes: Floats, share: float, tail: float, *, variance: Variance, width: Width
 ) -> tuple[int, int]:
-    """Cells between which the true quantile lies.
-
-    Theorem: the first cell up to which the exact counts reach ``share`` of their total is in the
-        interval with probability at least ``1 - tail``.
-    Proof: let Z_i be the exact prefix sum at i minus ``share`` times the total. The true cell c has
-        ``Z_c <= 0 <= Z_(c+1)``. All cells are kept at which neither inequality is refuted by the
-        noisy Z, each refuted wrongly with probability at most ``tail / 2`` (in fact half of that);
-        so c is kept. This needs no bound for all cells at once, because c is one cell.
-    Source: inversion of tests; docs/theory/ranges.md.
-    Needs: the exact total is positive.
-    """
+    """Cells between which the true quantile lies."""
+    # Theorem: the first cell up to which the exact counts reach `share` of their total is in the
+    #   interval with probability at least `1 - tail`.
+    # Proof: let Z_i be the exact prefix sum at i minus `share` times the total. The true cell c has
+    #   `Z_c <= 0 <= Z_(c+1)`. All cells are kept at which neither inequality is refuted by the
+    #   noisy Z, each refuted wrongly with probability at most `tail / 2` (in fact half of that);
+    #   so c is kept. This needs no bound for all cells at once, because c is one cell.
+    # Source: inversion of tests; docs/theory/ranges.md.
+    # Needs: the exact total is positive.
     size = len(prefixes) - 1
     points = np.arange(size + 1)
     zero, last = np.zeros_like(points), np.full_like(points, size)
@@ -141,8 +146,8 @@ DEFAULT_CONFIDENCE = 0.95
 """Of intervals, unless another is asked for."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CumulativeCurve:
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class CumulativeCurve(FixedResult):
     """Prefix counts with a band that holds all of them at once."""
 
     labels: tuple[object, ...]
@@ -150,16 +155,69 @@ class CumulativeCurve:
     low: Floats
     high: Floats
     confidence: float
+    guarantee: AnyGuarantee | None = None
+
+    def rows(self, confidence: float | None = None) -> list[Record]:
+        """List the count up to each cell, with the ends of the band.
+
+        Args:
+            confidence: That of the band, if it is given.
+
+        Returns:
+            One record for each cell: up to, value, std, low and high; std is None.
+
+        Examples:
+            >>> from discreet import ranges
+            >>> curve = ranges.plan_ranges(4, epsilon=1).best.release([5, 3, 8, 1]).cdf()
+            >>> [row["up to"] for row in curve.rows()]
+            [0, 1, 2, 3]
+        """
+        check_confidence(confidence, self.confidence)
+        labels = ((label,) for label in self.labels)
+        return records(("up to",), labels, value=self.values, low=self.low, high=self.high)
+
+    def _title(self) -> str:
+        return f"Counts up to each of {len(self.labels):,} cells"
+
+    @property
+    def _confidence(self) -> float:
+        return self.confidence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantileEstimate:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class QuantileEstimate(FixedResult):
     """A cell with an interval of cells."""
 
     label: object
     low: object
     high: object
     confidence: float
+    guarantee: AnyGuarantee | None = None
+
+    def rows(self, confidence: float | None = None) -> list[Record]:
+        """List the cell as the value, with the ends of its interval.
+
+        Args:
+            confidence: That of the interval, if it is given.
+
+        Returns:
+            One record: value, std, low and high; std is None.
+
+        Examples:
+            >>> median = ranges.plan_ranges(4, epsilon=1).best.release([5, 3, 8, 1]).quantile(0.5)
+            >>> row = median.rows()[0]
+            >>> row["low"] <= row["value"] <= row["high"]
+            True
+        """
+        check_confidence(confidence, self.confidence)
+        return records((), [()], value=[self.label], low=[self.low], high=[self.high])
+
+    def _title(self) -> str:
+        return "Quantile"
+
+    @property
+    def _confidence(self) -> float:
+        return self.confidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +230,7 @@ class HeavyRange:
     high: float
 
 
-class RangeAnswers(ABC):
+class RangeAnswers(Result):
     """Answers to all ranges of a domain. Subclasses say what is known of the cells."""
 
     domain: Domain
@@ -200,32 +258,172 @@ class RangeAnswers(ABC):
         return float(self._prefixes[-1])
 
     def answer(self, lower: Any = None, upper: Any = None) -> float:
-        """The number of rows between two labels, both included; None is an open end."""
+        """Return the number of rows between two labels.
+
+        Args:
+            lower: Label of the first cell of the range. If None, the range is open below.
+            upper: Label of the last cell, included. If None, the range is open above.
+
+        Returns:
+            The noisy count. It can be negative.
+
+        Examples:
+            >>> from discreet import ranges
+            >>> release = ranges.plan_ranges(4, epsilon=1).best.release([5, 3, 8, 1])
+            >>> release.answer(0, 3) == release.answer() == release.total
+            True
+        """
         a, b = self._one(lower, upper)
         return float(self._prefixes[b + 1] - self._prefixes[a])
 
     def answer_many(self, lower: Any, upper: Any) -> Floats:
-        """The answers to arrays of ends."""
+        """Return the numbers of rows of many ranges.
+
+        Args:
+            lower: Array with the label of each first cell. If None, the ranges are open below.
+            upper: Array with the label of each last cell, included. If None, the ranges are open
+                above.
+
+        Returns:
+            An array of noisy counts.
+
+        Examples:
+            >>> release.answer_many([0, 1], [2, 3]).shape
+            (2,)
+        """
         a, b = span(self.domain, lower, upper)
         return self._prefixes[b + 1] - self._prefixes[a]
 
-    def std(self, lower: Any = None, upper: Any = None) -> Any:
-        """The standard deviation of the answers, in the shape of the ends."""
+    def answer_std(self, lower: Any = None, upper: Any = None) -> Any:
+        """Return the exact standard deviation of answers.
+
+        Args:
+            lower: Label, or array of labels, of the first cell. If None, the range is open below.
+            upper: Label, or array of labels, of the last cell. If None, the range is open above.
+
+        Returns:
+            A number, or an array in the shape of the ends.
+
+        Examples:
+            >>> release.answer_std(0, 0) > 0
+            True
+        """
         a, b = span(self.domain, lower, upper)
         return plain(np.sqrt(self._variance(a, b)))
 
-    def interval(
+    def answer_interval(
         self, lower: Any = None, upper: Any = None, *, confidence: float = DEFAULT_CONFIDENCE
     ) -> tuple[Any, Any]:
-        """Bounds that hold the exact count, each with probability ``confidence``."""
+        """Return bounds that hold the exact counts.
+
+        Args:
+            lower: Label, or array of labels, of the first cell. If None, the range is open below.
+            upper: Label, or array of labels, of the last cell. If None, the range is open above.
+            confidence: Probability with which each interval holds the exact count, between 0 and 1.
+
+        Returns:
+            Lower and upper ends, each a number or an array.
+
+        Raises:
+            InvalidArgument: A label is not in the domain, or the confidence is not between 0 and 1.
+
+        Examples:
+            >>> low, high = release.answer_interval(1, 2)
+            >>> low <= release.answer(1, 2) <= high
+            True
+        """
         tail = 1 - float(check.probability("confidence", confidence, zero=False, one=False))
         a, b = span(self.domain, lower, upper)
         value = self._prefixes[b + 1] - self._prefixes[a]
         width = self._widths(a, b, tail)
         return plain(value - width), plain(value + width)
 
+    @property
+    def values(self) -> Floats:
+        """The estimate of each cell, as `cells`."""
+        return self.cells
+
+    value = values
+
+    @property
+    def std(self) -> Floats:
+        """The standard deviation of the estimate of each cell."""
+        places = np.arange(self.domain.size)
+        return np.sqrt(self._variance(places, places))
+
+    def interval(self, confidence: float = DEFAULT_CONFIDENCE) -> tuple[Floats, Floats]:
+        """Return bounds of the exact count of each cell.
+
+        Args:
+            confidence: Probability with which each interval holds.
+
+        Returns:
+            The lower and the upper ends.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> low, high = release.interval(0.9)
+            >>> len(low)
+            4
+        """
+        tail = 1 - float(check.probability("confidence", confidence, zero=False, one=False))
+        places = np.arange(self.domain.size)
+        width = self._widths(places, places, tail)
+        return self.cells - width, self.cells + width
+
+    def rows(self, confidence: float = DEFAULT_CONFIDENCE) -> list[Record]:
+        """Return one record for each cell.
+
+        Args:
+            confidence: Probability with which each interval holds the exact count, between 0 and 1.
+
+        Returns:
+            Dictionaries with the label of the cell, `value`, `std`, `low` and `high`.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> len(release.rows())
+            4
+        """
+        low, high = self.interval(confidence)
+        labels = ((self.domain.label(place),) for place in range(self.domain.size))
+        return records(("cell",), labels, value=self.cells, std=self.std, low=low, high=high)
+
+    def __len__(self) -> int:
+        return self.domain.size
+
+    def __getitem__(self, key: object) -> float:
+        """Return the count of one cell; `answer` gives that of a range."""
+        label = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+        try:
+            cell, last = self._one(label, label)
+        except (InvalidArgument, OutOfDomain):
+            raise KeyError(key) from None
+        if cell != last:  # None, which is every cell
+            raise KeyError(key)
+        return float(self.cells[cell])
+
     def union(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[float, float]:
-        """The answer to several disjoint ranges together, and its standard deviation."""
+        """Return the number of rows in several disjoint ranges together.
+
+        Args:
+            pairs: Pairs (first, last) of labels, both included. The ranges must not overlap.
+
+        Returns:
+            The noisy count and its standard deviation.
+
+        Raises:
+            InvalidArgument: The ranges overlap.
+
+        Examples:
+            >>> count, std = release.union([(0, 0), (2, 3)])
+            >>> std > 0
+            True
+        """
         ends = sorted(self._one(*pair) for pair in check.as_tuple("pairs", pairs))
         if not ends or any(b >= c for (_, b), (c, _) in pairwise(ends)):
             raise InvalidArgument("pairs must be disjoint ranges, at least one.")
@@ -236,17 +434,43 @@ class RangeAnswers(ABC):
         return value, math.sqrt(max(variance, 0.0))
 
     def covariance(self, first: tuple[Any, Any], second: tuple[Any, Any]) -> float:
-        """The covariance of the answers to two ranges."""
+        """Return the covariance of the answers to two ranges.
+
+        Args:
+            first: Pair (first, last) of labels of one range, both included.
+            second: Pair of labels of the other range.
+
+        Returns:
+            The covariance of the noise of both answers.
+
+        Examples:
+            >>> abs(release.covariance((1, 2), (1, 2)) - release.answer_std(1, 2) ** 2) < 1e-9
+            True
+        """
         a, b = self._one(*first)
         c, d = self._one(*second)
         return float(self._covariances(np.array([a, b + 1]), np.array([c, d + 1])))
 
     def cdf(self, *, confidence: float = DEFAULT_CONFIDENCE) -> CumulativeCurve:
-        """Prefix counts that never fall, with a band that holds all exact ones at once.
+        """Return cumulative counts that never decrease, with a band for all of them.
 
-        Proof: by the union bound over the cells. The band is around the unbiased answers; narrowing
-            it to a monotone one keeps what it holds, because exact prefix counts never fall.
+        Args:
+            confidence: Probability with which the band holds all exact cumulative counts at once.
+
+        Returns:
+            A curve with `labels`, `values`, `low` and `high`.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> curve = release.cdf()
+            >>> bool((curve.low <= curve.values).all())
+            True
         """
+        # Proof: by the union bound over the cells. The band is around the unbiased answers;
+        #   narrowing it to a monotone one keeps what it holds, because exact prefix counts never
+        #   fall.
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
         size = self.domain.size
         variance = self._variances(np.zeros(size, dtype=np.int64), np.arange(1, size + 1))
@@ -259,10 +483,26 @@ class RangeAnswers(ABC):
             low=low,
             high=high,
             confidence=inside,
+            guarantee=self.guarantee,
         )
 
     def quantile(self, share: float, *, confidence: float = DEFAULT_CONFIDENCE) -> QuantileEstimate:
-        """The first label up to which there is a share of the rows, with an interval of labels."""
+        """Return the first label up to which there is a share of the rows.
+
+        Args:
+            share: Share of the rows, between 0 and 1.
+            confidence: Probability with which the interval of labels holds the exact quantile.
+
+        Returns:
+            An estimate with `label`, `low` and `high`.
+
+        Raises:
+            InvalidArgument: The share or the confidence is not between 0 and 1.
+
+        Examples:
+            >>> release.quantile(0.5).label in range(4)
+            True
+        """
         part = float(check.probability("share", share))
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
         cell = quantile_cell(self._prefixes, part)
@@ -271,16 +511,33 @@ class RangeAnswers(ABC):
         )
         label = self.domain.label
         return QuantileEstimate(
-            label=label(cell), low=label(low), high=label(high), confidence=inside
+            label=label(cell),
+            low=label(low),
+            high=label(high),
+            confidence=inside,
+            guarantee=self.guarantee,
         )
 
     def cells_above(
         self, threshold: float, *, confidence: float = DEFAULT_CONFIDENCE
     ) -> list[HeavyRange]:
-        """Cells that surely hold more than ``threshold`` rows: all of them at once, at the level.
+        """List the cells that hold more rows than a threshold.
 
-        Proof: by the union bound over all cells, every exact count is above the lower bound.
+        Args:
+            threshold: Number of rows.
+            confidence: Probability with which all listed cells hold more than `threshold` rows.
+
+        Returns:
+            The cells with their counts and intervals.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> release.cells_above(1_000)
+            []
         """
+        # Proof: by the union bound over all cells, every exact count is above the lower bound.
         least = float(check.finite("threshold", threshold))
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
         cells = np.arange(self.domain.size)

@@ -26,7 +26,13 @@ from discreet.ranges._noise_tails import NoiseDistribution
 from discreet.ranges.domain import Domain
 from discreet.ranges.grid.box_strategy import BoxStrategy
 from discreet.ranges.release import RangeRelease
-from discreet.ranges.strategies.base import Contribution, Family, Strategy, family_budget
+from discreet.ranges.strategies.base import (
+    Contribution,
+    Family,
+    Strategy,
+    family_budget,
+    read_cells,
+)
 from discreet.ranges.workload import Workload
 
 
@@ -51,15 +57,13 @@ class StrategyDesign:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a release costs.
-
-        Theorem: the release of all groups has this guarantee under ``relation``.
-        Proof: each group is a vector of integers whose distance on neighbors the strategy bounds
-            (`moves`), released by a mechanism for that distance; groups compose. Everything after
-            is post-processing.
-        Source: docs/theory/ranges.md, docs/theory/grids.md.
-        Needs: the counts are of the declared cells, and units keep to the contribution.
-        """
+        """What a release costs."""
+        # Theorem: the release of all groups has this guarantee under `relation`.
+        # Proof: each group is a vector of integers whose distance on neighbors the strategy bounds
+        #   (`moves`), released by a mechanism for that distance; groups compose. Everything after
+        #   is post-processing.
+        # Source: docs/theory/ranges.md, docs/theory/grids.md.
+        # Needs: the counts are of the declared cells, and units keep to the contribution.
         each = [mechanism.guarantee.event for mechanism in self.mechanisms]
         return Guarantee(events.compose(each), self.relation)
 
@@ -74,7 +78,15 @@ class StrategyDesign:
         return tails.variances(self.laws)
 
     def measured(self, cells: Ints, rng: RandomSource | None) -> dict[str, Any]:
-        """The fields of a release: noisy integers, with all that is known of them."""
+        """Measure the cells with noise, and return the fields of a release.
+
+        Args:
+            cells: Exact counts of the cells.
+            rng: Random source, by default the operating system's.
+
+        Returns:
+            Noisy integers, with all that is known of them.
+        """
         source = resolve_rng(rng)
         # A cell below zero is none: bounding it moves no pair of data sets apart.
         exact = self.strategy.measure(np.clip(cells, 0, np.iinfo(np.int64).max).astype(np.int64))
@@ -92,13 +104,26 @@ class StrategyDesign:
         }
 
     def describe(self) -> str:
-        """In a few words."""
+        """In a few words.
+
+        Examples:
+            >>> from discreet import ranges
+            >>> ranges.plan_ranges(4, "points", epsilon=1).best.describe()
+            'flat, laplace noise'
+        """
         return f"{self.strategy.describe()}, {self.family} noise"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RangeDesign(StrategyDesign):
-    """What will be measured on a domain, with which noise, for which guarantee."""
+    """What will be measured on a domain, with which noise, for which guarantee.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> design = ranges.plan_ranges(4, "points", epsilon=1).best
+        >>> design.guarantee.epsilon()
+        1.0
+    """
 
     domain: Domain
     strategy: Strategy
@@ -111,28 +136,73 @@ class RangeDesign(StrategyDesign):
             )
 
     def variance(self, a: Ints, b: Ints) -> Floats:
-        """The exact variance of the answers to ranges of cells ``a .. b``, counted from zero."""
+        """Return the exact variance of the answers to ranges of cells.
+
+        Args:
+            a: First cell of each range, counted from 0.
+            b: Last cell of each range.
+
+        Returns:
+            One variance for each range.
+
+        Examples:
+            >>> design.variance([0, 1], [3, 1]).shape
+            (2,)
+        """
         return self.strategy.variance(np.asarray(a), np.asarray(b), self.noise)
 
     def mean_variance(self, workload: Workload) -> float:
-        """Its mean over a workload."""
+        """Return the mean variance over a workload.
+
+        Args:
+            workload: Ranges over which the variance is averaged.
+
+        Returns:
+            The mean variance.
+        """
         return self.strategy.mean_variance(workload, self.noise)
 
     def width(self, a: int, b: int, *, confidence: float) -> float:
-        """The half-width of the interval of a range of cells; without room for rounding."""
+        """Return half the width of the interval of a range of cells, without room for rounding.
+
+        Args:
+            a: First cell, counted from 0.
+            b: Last cell.
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Half of the width.
+
+        Examples:
+            >>> design.width(0, 1, confidence=0.95) < design.width(0, 1, confidence=0.99)
+            True
+        """
         tail = 1 - float(check.probability("confidence", confidence, zero=False, one=False))
         return float(half_widths(self.strategy, self.laws, np.array(a), np.array(b), tail=tail))
 
     def release(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> RangeRelease:
-        """Measure with noise: the artifact that answers every range.
+        """Measure counts with noise.
 
-        ``rng`` is for tests and simulations; the default is the operating system's randomness.
+        Args:
+            counts: Exact count of each cell. Private.
+            rng: Random source. By default the operating system's; pass another one in tests only.
+
+        Returns:
+            A release that answers every range.
+
+        Raises:
+            OutOfDomain: `counts` does not have one number for each cell.
+
+        Privacy:
+            The release has the `guarantee` of this design. Nothing is charged: charge an account
+            before you publish, or use `Table.ranges`.
+
+        Examples:
+            >>> len(design.release([5, 3, 8, 1]).rows())
+            4
         """
-        cells = np.asarray(counts)
-        if cells.shape != (self.domain.size,) or cells.dtype.kind not in "iu":
-            raise OutOfDomain(
-                f"counts must be {self.domain.size} integers, one for each cell of {self.domain}."
-            )
+        wanted = f"{self.domain.size} integers, one for each cell of {self.domain}"
+        cells = read_cells(counts, shape=(self.domain.size,), wanted=wanted)
         return RangeRelease(domain=self.domain, **self.measured(cells, rng))
 
     def __str__(self) -> str:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.boundary.rows import cells, shape_of
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, OutOfDomain
@@ -224,7 +225,23 @@ def check_domain(domain: Domain) -> Domain:
 
 
 def integers(lower: int, upper: int) -> IntegerDomain:
-    """The whole numbers ``lower .. upper``, both included."""
+    """Declare a domain of whole numbers.
+
+    Args:
+        lower: Smallest number, included.
+        upper: Largest number, included.
+
+    Returns:
+        A domain with one cell for each number.
+
+    Raises:
+        InvalidArgument: The ends are not whole numbers, or there are more than 2**26 cells.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> ranges.integers(0, 120).size
+        121
+    """
     ends = (check.finite("lower", lower), check.finite("upper", upper))
     if any(end.denominator != 1 for end in ends):
         raise InvalidArgument("lower and upper must be whole.")
@@ -232,18 +249,61 @@ def integers(lower: int, upper: int) -> IntegerDomain:
 
 
 def dates(lower: dt.date | str, upper: dt.date | str) -> DateDomain:
-    """The days ``lower .. upper``, both included."""
+    """Declare a domain of days.
+
+    Args:
+        lower: First day, as a date or as text such as "2024-01-31", included.
+        upper: Last day, included.
+
+    Returns:
+        A domain with one cell for each day.
+
+    Raises:
+        InvalidArgument: The ends are no dates.
+
+    Examples:
+        >>> ranges.dates("2024-01-01", "2024-01-31").size
+        31
+    """
     return DateDomain(lower=_date("lower", lower), upper=_date("upper", upper))
 
 
 def bins(edges: Sequence[float]) -> BinnedDomain:
-    """Real numbers, cut at declared edges."""
+    """Declare a domain of real numbers that are cut at public edges.
+
+    Args:
+        edges: Finite, increasing edges. A cell includes its lower edge; the last one includes both.
+
+    Returns:
+        A domain with one cell between each two edges.
+
+    Raises:
+        InvalidArgument: The edges are not finite or do not increase.
+
+    Examples:
+        >>> ranges.bins([0, 0.5, 2]).size
+        2
+    """
     given = check.as_tuple("edges", edges)
     return BinnedDomain(edges=tuple(float(check.finite("edges", edge)) for edge in given))
 
 
 def ordered(labels: Sequence[str | int]) -> OrdinalDomain:
-    """Categories in the order in which they are listed."""
+    """Declare a domain of categories in their natural order.
+
+    Args:
+        labels: Different categories, texts or whole numbers, in order.
+
+    Returns:
+        A domain with one cell for each category.
+
+    Raises:
+        InvalidArgument: A category is listed twice, or is no text or whole number.
+
+    Examples:
+        >>> ranges.ordered(["low", "medium", "high"]).size
+        3
+    """
     return OrdinalDomain(labels=tuple(check.as_tuple("labels", labels)))
 
 
@@ -304,10 +364,27 @@ _CELLS_CONSTANT = 10
 
 
 def coarsen(domain: Domain, *, block: int) -> Domain:
-    """A domain whose cells are ``block`` neighboring cells of another; the last may be fewer.
+    """Merge neighboring cells of a domain.
 
-    Numbers become bins, named by their edges; days and categories become categories such as
-    ``"2024-01-01 .. 2024-01-07"``.
+    Numbers become bins, named by their edges. Days and categories become categories such as
+    "2024-01-01 .. 2024-01-07".
+
+    Args:
+        domain: Domain to make coarser.
+        block: Number of neighboring cells in each new cell; the last one may have fewer.
+
+    Returns:
+        The coarser domain.
+
+    Raises:
+        InvalidArgument: `block` is not a positive whole number.
+
+    Examples:
+        >>> str(ranges.coarsen(ranges.integers(0, 9), block=5))
+        '2 bins of 0 .. 10'
+
+    See Also:
+        `merge_cells`.
     """
     step = check.count("block", block)
     starts = range(0, check_domain(domain).size, step)
@@ -323,29 +400,58 @@ def coarsen(domain: Domain, *, block: int) -> Domain:
 
 
 def merge_cells(counts: ArrayLike, *, blocks: Sequence[int]) -> Ints:
-    """Counts of the coarser cells: sums over ``blocks`` cells along each axis. Private, as given.
+    """Add up the counts of neighboring cells, as `coarsen` merges the cells.
 
-    Every row still counts in exactly one cell, so sensitivities stay what they are.
+    The result is as private as `counts`. Every row still counts in exactly one cell, so
+    sensitivities do not change.
+
+    Args:
+        counts: Array of counts with one axis for each domain.
+        blocks: Number of neighboring cells in each new cell, for each axis.
+
+    Returns:
+        The array of merged counts.
+
+    Raises:
+        InvalidArgument: A block is not a positive whole number.
+        OutOfDomain: `counts` is no array of whole numbers with as many axes as `blocks`.
+
+    Examples:
+        >>> ranges.merge_cells([1, 2, 3, 4], blocks=[2]).tolist()
+        [3, 7]
     """
     steps = [check.count("blocks", block) for block in check.as_tuple("blocks", blocks)]
-    try:
-        cells = np.asarray(counts)
-    except ValueError:  # rows of different lengths
-        cells = np.empty(0)
-    if cells.dtype.kind not in "iu" or cells.ndim != len(steps):
+    shape = shape_of(counts, axes=len(steps))
+    # No sum leaves 64 bits: there is no memory for 2**23 cells of each of 2**40.
+    found = None if shape is None else cells(counts, shape=shape, lower=0, upper=1 << 40)
+    if found is None:
         raise OutOfDomain(f"counts must be an array of integers with {len(steps)} axes.")
-    found: Ints = cells.astype(np.int64)
     for axis, step in enumerate(steps):
         found = np.add.reduceat(found, np.arange(0, found.shape[axis], step), axis=axis)
     return found
 
 
 def suggest_cell_count(expected_rows: int, *, epsilon: Number) -> int:
-    """Cells for each of two axes, if what is inside counts as even: ``sqrt(rows epsilon/10)``.
+    """Suggest the number of cells for each axis of a table of two columns.
 
-    Heuristic: no theorem. ``expected_rows`` is public or a guess.
-    Source: Qardaji, Yang, Li 2013. F40.
+    This is a rule of thumb, `sqrt(expected_rows * epsilon / 10)`. It assumes that rows are spread
+    evenly inside a cell.
+
+    Args:
+        expected_rows: Expected number of rows: public, or your guess.
+        epsilon: Privacy loss of the release.
+
+    Returns:
+        The number of cells of each axis.
+
+    Raises:
+        InvalidArgument: An argument is not positive.
+
+    Examples:
+        >>> ranges.suggest_cell_count(10_000, epsilon=1)
+        32
     """
+    # Source: Qardaji, Yang, Li 2013. F40.
     guess = check.count("expected_rows", expected_rows)
     price = float(check.positive("epsilon", epsilon))
     return max(1, round(math.sqrt(guess * price / _CELLS_CONSTANT)))

@@ -15,7 +15,9 @@ import numpy as np
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import percent, short
 from discreet.core.relation import NeighboringRelation, central_relation
+from discreet.core.tabular import Record, Tabular
 from discreet.noise.distribution import Floats, Ints
 from discreet.query.budget import QueryBudget
 from discreet.ranges._strategy_design import RangeDesign, StrategyDesign
@@ -150,9 +152,24 @@ class RangeCandidate(StrategyCandidate):
         return self.design.width(*self.widest, confidence=confidence)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RangePlan:
-    """Candidates, best first."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RangePlan(Tabular):
+    """Compare strategies for range queries, best first. Made by `plan_ranges`.
+
+    Attributes:
+        domain: Cells that are counted.
+        workload: Ranges that matter.
+        budget: Privacy budget of a release.
+        candidates: Every strategy with its error, best first.
+        expected_rows: Number of rows that errors are shown as a share of.
+        aware: Mechanisms whose error depends on the data, without a rank.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> plan = ranges.plan_ranges(4, "points", epsilon=1)
+        >>> plan.best.guarantee.epsilon()
+        1.0
+    """
 
     domain: Domain
     workload: Workload
@@ -167,8 +184,33 @@ class RangePlan:
         """The design with the smallest mean squared error over the workload."""
         return self.candidates[0].design
 
+    def rows(self) -> list[Record]:
+        """List each candidate with its standard errors, best first.
+
+        Examples:
+            >>> errors = [row["rmse"] for row in plan.rows()]
+            >>> errors == sorted(errors)
+            True
+        """
+        return [
+            {"strategy": one.name, "rmse": one.rmse, "largest": math.sqrt(one.largest)}
+            for one in self.candidates
+        ]
+
     def curves(self, lengths: Ints | None = None) -> tuple[Ints, dict[str, Floats]]:
-        """Error against range length for every candidate."""
+        """Return the error against the length of a range, for every strategy.
+
+        Args:
+            lengths: Numbers of cells of a range. If None, a selection.
+
+        Returns:
+            The lengths, and the standard errors of each strategy by name.
+
+        Examples:
+            >>> lengths, errors = plan.curves()
+            >>> lengths.tolist(), sorted(errors) == sorted(row["strategy"] for row in plan.rows())
+            ([1, 2, 3, 4], True)
+        """
         given = lengths_of(self.domain.size) if lengths is None else np.asarray(lengths)
         return given, {one.name: one.by_length(given) for one in self.candidates}
 
@@ -181,11 +223,11 @@ class RangePlan:
         lines = [head]
         best = max(self.candidates[0].rmse, np.finfo(float).tiny)
         for one in self.candidates:
-            line = [one.name, f"{one.rmse:.4g}", f"{math.sqrt(one.largest):.4g}"]
-            line += [f"{error:.4g}" for error in one.by_length(marks)]
-            line.append(f"{one.rmse / best:.3f}" if one.rmse > 0 else "1.000")
+            line = [one.name, short(one.rmse), short(math.sqrt(one.largest))]
+            line += [short(error) for error in one.by_length(marks)]
+            line.append(short(one.rmse / best) if one.rmse > 0 else "1")
             if self.expected_rows:
-                line.append(f"{one.rmse / self.expected_rows:.2%}")
+                line.append(percent(one.rmse / self.expected_rows))
             lines.append(line)
         title = f"Ranges of {self.domain}, {self.workload}, {self.budget}: standard errors"
         return "\n".join([title, *table(lines), *listed_names(self.aware)])
@@ -211,14 +253,13 @@ def plan_ranges(
     makes answers better; otherwise it is a guess that only serves to show relative errors.
     ``thorough`` also optimizes matrices on domains where that takes minutes. ``data_aware`` also
     offers DAWA and MWEM, whose error nobody can state beforehand: they are not ranked.
-
-    Theorem: the stated mean variances are those of the releases: exactly for Laplace noise and for
-        rho; for (epsilon, delta) up to the calibration, within one percent; for square roots on
-        more than 1024 cells up to interpolation, within one percent.
-    Proof: closed forms of each structure, docs/theory/ranges.md.
-    Source: F59.
-    Needs: a declared domain; ADD_REMOVE or REPLACE_ONE.
     """
+    # Theorem: the stated mean variances are those of the releases: exactly for Laplace noise and
+    #   for rho; for (epsilon, delta) up to the calibration, within one percent; for square roots on
+    #   more than 1024 cells up to interpolation, within one percent.
+    # Proof: closed forms of each structure, docs/theory/ranges.md.
+    # Source: F59.
+    # Needs: a declared domain; ADD_REMOVE or REPLACE_ONE.
     central_relation(relation)
     check.flag("thorough", thorough)
     check.flag("data_aware", data_aware)

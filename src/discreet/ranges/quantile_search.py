@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,8 +21,8 @@ from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.data._integer_ops import OPEN, BoundedCode, CodeBin
-from discreet.data.expression import Expression
+from discreet.data._integer_ops import OPEN, BoundedCode
+from discreet.data.expression import Expression, cells_between
 from discreet.data.program import ContributionLimits, TableScan
 from discreet.data.schema import INT64, Label
 from discreet.noise.distribution import Ints
@@ -107,35 +106,31 @@ class HierarchicalSearch:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the whole way down costs.
-
-        Theorem: the noisy counts of all levels have this guarantee under the setting's relation,
-            although what is counted on a level depends on the noisy counts above it.
-        Proof: whatever the edges are, the cells of a level are disjoint and every row is in one, so
-            that a unit moves their counts by no more than `group_move` says (at most ``cells`` of
-            them). The noise of each level is fixed beforehand, and its mechanism answers a question
-            that is a function of earlier outputs: adaptive composition. Edges and quantiles are
-            post-processing.
-        Source: Dwork, Rothblum, Vadhan 2010 (adaptive composition); F39; docs/theory/ranges.md.
-        Needs: units keep to the contribution on every level.
-        """
+        """What the whole way down costs."""
+        # Theorem: the noisy counts of all levels have this guarantee under the setting's relation,
+        #   although what is counted on a level depends on the noisy counts above it.
+        # Proof: whatever the edges are, the cells of a level are disjoint and every row is in one,
+        #   so that a unit moves their counts by no more than `group_move` says (at most `cells` of
+        #   them). The noise of each level is fixed beforehand, and its mechanism answers a question
+        #   that is a function of earlier outputs: adaptive composition. Edges and quantiles are
+        #   post-processing.
+        # Source: Dwork, Rothblum, Vadhan 2010 (adaptive composition); F39; docs/theory/ranges.md.
+        # Needs: units keep to the contribution on every level.
         each = [mechanism.guarantee.event for mechanism in self.mechanisms]
         return Guarantee(events.compose(each), self.setting.relation)
 
     def rank_width(self, *, confidence: float = 0.95) -> float:
-        """How many rows the answers may be off in rank, all of them at once.
-
-        Theorem: with probability at least ``confidence``, every answer x of a level q has at most
-            ``q n + width`` rows below it, and at least ``q n - width`` rows up to it.
-        Proof: `Z(e)`, the rows below an edge e less ``q n``, is measured with noise that is a sum
-            over the cells of a level with weights ``1 - q`` and ``-q``. By the union bound over
-            edges, levels and quantiles no such noise passes the width (`tails.quick`). Of a chosen
-            block ``Z`` at the first edge is at most the width and at the last at least minus the
-            width: either the noisy value says so, or it is an edge of the block above, and the
-            domain itself has ``-q n`` and ``n - q n``. The last block is one value.
-        Source: docs/theory/ranges.md.
-        Needs: no unit exceeds the limits; of those that do, each level keeps rows anew.
-        """
+        """How many rows the answers may be off in rank, all of them at once."""
+        # Theorem: with probability at least `confidence`, every answer x of a level q has at most
+        #   `q n + width` rows below it, and at least `q n - width` rows up to it.
+        # Proof: `Z(e)`, the rows below an edge e less `q n`, is measured with noise that is a sum
+        #   over the cells of a level with weights `1 - q` and `-q`. By the union bound over
+        #   edges, levels and quantiles no such noise passes the width (`tails.quick`). Of a chosen
+        #   block `Z` at the first edge is at most the width and at the last at least minus the
+        #   width: either the noisy value says so, or it is an edge of the block above, and the
+        #   domain itself has `-q n` and `n - q n`. The last block is one value.
+        # Source: docs/theory/ranges.md.
+        # Needs: no unit exceeds the limits; of those that do, each level keeps rows anew.
         failure = 1 - float(check.probability("confidence", confidence, zero=False, one=False))
         tail = failure / (len(self.widths) * (self.cells - 1) * len(self.query.q))
         laws = tuple(noise_distribution(mechanism) for mechanism in self.mechanisms)
@@ -217,13 +212,7 @@ def plan_quantile_search(
 def _counting(
     query: HierarchicalSearchQuery, setting: TableSpec, edges: Sequence[int]
 ) -> TableScan:
-    steps = tuple(edges)
-
-    def bind(schema: Mapping[str, Any]) -> BoundedCode:
-        code = CodeBin(query.value.bind(schema).code, steps)
-        return BoundedCode(code=code, lower=0, upper=len(steps), kind="number")
-
-    cell = Expression(bind, text=f"block of {query.value!r}")
+    cell = cells_between(query.value, edges)
     own = with_limits(setting, query.limits)
     return count_cells({plainly(query.value): cell}, where=query.where, setting=own)
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.guarantee import Guarantee, describe_epsilon
 from discreet.core import _validate as check
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import number
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record
 from discreet.noise.distribution import Floats, Ints, floats
+from discreet.query.result import Result, records
 from discreet.ranges import _range_answers as polish
 from discreet.ranges import domain
 from discreet.ranges._measurements import NoisyMeasurements, half_widths, read_strategy
@@ -31,7 +35,7 @@ NO_PRIOR_ERROR = "no prior error: it depends on the data, and no interval can be
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DataDependentRelease:
+class DataDependentRelease(Result):
     """Estimates of the cells of a grid by a mechanism that adapts to the data.
 
     Part of the error is a bias that nobody can state without the data, so there is no standard
@@ -52,6 +56,19 @@ class DataDependentRelease:
     def total(self) -> float:
         """The estimate of everything."""
         return float(self.cells.sum())
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - no error is known
+        """List the estimate of each cell.
+
+        Args:
+            confidence: Without effect: the error depends on the data, so none is known.
+
+        Returns:
+            One record for each cell: a label for each axis, then value, std, low and high, the
+            last three None.
+        """
+        names = [f"cell {axis + 1}" for axis in range(len(self.grid.shape))]
+        return records(names, product(*self.grid.labels), value=self.cells.ravel())
 
     def answer(self, *spans: Any) -> Any:
         """The estimated number of rows: for each axis a pair (lower, upper) of labels, or None."""
@@ -88,8 +105,8 @@ class DataDependentRelease:
     def __str__(self) -> str:
         note = "" if self.private else "; made with a seed: not private"
         return (
-            f"{self.method} of {self.grid} (total about {self.total:,.0f}; {NO_PRIOR_ERROR}; "
-            f"{self.guarantee!r}{note})"
+            f"{self.method} of {self.grid} (total about {number(round(self.total))}; "
+            f"{NO_PRIOR_ERROR}; {describe_epsilon(self.guarantee)}{note})"
         )
 
     __repr__ = __str__
@@ -102,8 +119,8 @@ class DataDependentRelease:
 # ── Releases with exact errors ───────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, kw_only=True)
-class NonnegativeRelease:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NonnegativeRelease(Result):
     """Cells that are not negative and sum to a fixed total: post-processing, biased (F41).
 
     Side effects: single cells and sparse data gain; where the exact counts are near zero the
@@ -113,23 +130,74 @@ class NonnegativeRelease:
     domain: Domain
     cells: Floats
     pinned: float
+    guarantee: Guarantee | None = None
+    """That of the release which was post-processed."""
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - no error is known
+        """List each cell.
+
+        Args:
+            confidence: Without effect: no error is known.
+
+        Returns:
+            One record for each cell: its label, value, std, low and high, the last three None.
+
+        Examples:
+            >>> from discreet import ranges
+            >>> release = ranges.plan_ranges(4, "points", epsilon=1).best.release([5, 3, 8, 1])
+            >>> found = release.nonnegative()
+            >>> all(row["value"] >= 0 for row in found.rows())
+            True
+        """
+        labels = ((self.domain.label(place),) for place in range(self.domain.size))
+        return records(("cell",), labels, value=self.cells)
 
     def answer(self, lower: Any = None, upper: Any = None) -> Any:
-        """The polished answer to one range, or to arrays of ends."""
+        """Answer one range, or arrays of ranges, from the cells that are not negative.
+
+        Args:
+            lower: First value of the range, or an array. If None, the first of all.
+            upper: Last value of the range, or an array. If None, the last of all.
+
+        Returns:
+            The count, or one for each range.
+
+        Examples:
+            >>> found.answer(0, 1) >= 0
+            True
+        """
         a, b = span(self.domain, lower, upper)
         sums = np.concatenate([[0.0], np.cumsum(self.cells)])
         return plain(sums[b + 1] - sums[a])
 
-    def __repr__(self) -> str:
-        return f"Polished({self.domain}, total {self.pinned:,.6g}, no error bars)"
+    def _title(self) -> str:
+        return (
+            f"{self.domain} without negative cells, total {number(self.pinned)}, no error is known"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RangeRelease(NoisyMeasurements, RangeAnswers):
-    """Noisy measurements of a domain: answers to all ranges, with exact errors.
+    """Hold noisy measurements of a column, which answer every range.
 
-    Intervals hold the exact count with at least their level. Up to a thousand ranges at a time get
-    bounds from the law of their own noise; more get Chernoff's bound, which is wider (`tails`).
+    Made by `Table.ranges`, or by the design of `plan_ranges`. Up to a thousand ranges at a time get
+    intervals from the exact distribution of their noise. More get a bound by Chernoff's inequality,
+    which is wider.
+
+    Args:
+        strategy: What was measured.
+        laws: Noise distribution of each group of measurements.
+        measured: Noisy measurements.
+        guarantee: Privacy guarantee of the release.
+        contribution: Largest contribution of one privacy unit.
+        private: Whether the noise came from a private random source.
+        domain: Cells of the column.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> release = ranges.plan_ranges(4, "points", epsilon=1).best.release([5, 3, 8, 1])
+        >>> release.guarantee.epsilon()
+        1.0
     """
 
     _kind: ClassVar[str] = "ranges"
@@ -141,9 +209,24 @@ class RangeRelease(NoisyMeasurements, RangeAnswers):
     strategy: Strategy
 
     def nonnegative(self, *, total: int | None = None) -> NonnegativeRelease:
-        """Cells that are not negative, with the estimated total or a public one.
+        """Estimate cells that are not negative.
 
-        A public total is allowed only if replacing one unit leaves it as it is.
+        This is post-processing: it costs nothing. The intervals are lost.
+
+        Args:
+            total: Public number of rows that the cells add up to. Allowed only under `REPLACE_ONE`
+                with exactly one row of each privacy unit. If None, the noisy total.
+
+        Returns:
+            Cells that are not negative, for all ranges.
+
+        Raises:
+            InvalidArgument: `total` is negative, or it is not public under this neighboring
+                relation.
+
+        Examples:
+            >>> bool((release.nonnegative().cells >= 0).all())
+            True
         """
         if total is not None:
             check.count("total", total, minimum=0)
@@ -156,7 +239,9 @@ class RangeRelease(NoisyMeasurements, RangeAnswers):
                 )
         pinned = max(self.total, 0.0) if total is None else float(total)
         cells = polish.non_negative(self.strategy, self._noise, self.cells, total=pinned)
-        return NonnegativeRelease(domain=self.domain, cells=cells, pinned=pinned)
+        return NonnegativeRelease(
+            domain=self.domain, cells=cells, pinned=pinned, guarantee=self.guarantee
+        )
 
     @classmethod
     def _read(cls, place: Any, strategy: Any) -> dict[str, Any]:
@@ -169,7 +254,7 @@ class RangeRelease(NoisyMeasurements, RangeAnswers):
         return shapes == [group.shape for group in self.measured]
 
     def __str__(self) -> str:
-        return self._told(self.total, self.std())
+        return self._told(self.total, self.answer_std())
 
     __repr__ = __str__
 

@@ -19,12 +19,9 @@ from discreet.core.relation import NeighboringRelation
 from discreet.data._integer_ops import (
     OPEN,
     BoundedCode,
-    CodeBinary,
-    CodeConst,
-    CodeDivide,
     position,
 )
-from discreet.data.expression import Expression
+from discreet.data.expression import Expression, cells_of_width
 from discreet.data.program import ContributionLimits, TableScan, count
 from discreet.data.schema import INT64, BooleanColumn, CategoryColumn, DateColumn, Label, Schema
 from discreet.data.schema import NumericColumn as NumberColumn
@@ -164,15 +161,13 @@ def ranges(
 def plan_query(
     query: RangeQuery, *, setting: TableSpec, budget: QueryBudget, expected_rows: int | None = None
 ) -> PlannedRanges:
-    """Cells, sensitivity and noise from public facts; ``expected_rows`` only scales what is shown.
-
-    Theorem: the counts that the engine returns for ``counted`` move by no more than the plan's
-        contribution when one unit comes or goes, or is replaced.
-    Proof: cells are the groups of the plan, so its limits hold cell by cell: `Plan.reach` bounds
-        the rows of a unit and those in one cell; `group_move` bounds what follows.
-    Source: docs/theory/data.md, docs/theory/ranges.md.
-    Needs: nothing of the data.
-    """
+    """Cells, sensitivity and noise from public facts; `expected_rows` only scales what is shown."""
+    # Theorem: the counts that the engine returns for `counted` move by no more than the plan's
+    #   contribution when one unit comes or goes, or is replaced.
+    # Proof: cells are the groups of the plan, so its limits hold cell by cell: `Plan.reach` bounds
+    #   the rows of a unit and those in one cell; `group_move` bounds what follows.
+    # Source: docs/theory/data.md, docs/theory/ranges.md.
+    # Needs: nothing of the data.
     cell, domain = cells_of(query, setting.schema)
     own = with_limits(setting, query.limits)
     counted = count_cells({plainly(query.value): cell}, where=query.where, setting=own)
@@ -227,13 +222,44 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     thorough: bool = False,
     data_aware: bool = False,
 ) -> RangePlan:
-    """Rank every structure for counting ranges by its exact error. Reads nothing, costs nothing.
+    """Compare the strategies for counting ranges by their exact error, best first.
 
-    ``domain`` is a declared column (`discreet.integer`, `discreet.date`, `discreet.category`), a
-    domain, or a number of cells. ``expected_rows`` is the number of rows: public under REPLACE_ONE
-    with one
-    row of each unit, otherwise a guess that only scales what is shown. ``data_aware`` also offers
-    mechanisms whose error depends on the data: they are listed without a rank.
+    Nothing is read and nothing is charged.
+
+    Args:
+        domain: Declared column such as `discreet.integer(0, 120)`, a domain such as
+            `ranges.integers(0, 120)`, or a number of cells.
+        workload: Ranges that matter: "all", "points", "short", "long", "prefixes", pairs of labels,
+            or a workload of `ranges.workload`.
+        epsilon: Privacy loss to plan for, as epsilon.
+        delta: Probability parameter of (epsilon, delta)-DP. With it, the noise is Gaussian noise.
+        rho: Privacy loss as rho of zCDP, instead of `epsilon` and `delta`.
+        expected_rows: Number of rows: public under `REPLACE_ONE` with one row of each privacy unit,
+            otherwise a guess that only scales what is shown.
+        max_rows_per_unit: Contribution limit: number of rows of one privacy unit that are used.
+        relation: Neighboring relation of the guarantee, such as `NeighboringRelation.ADD_REMOVE`.
+        thorough: Whether matrices are also optimized on domains where that takes minutes.
+        data_aware: Whether mechanisms are also offered whose error depends on the data. They are
+            listed without a rank.
+
+    Returns:
+        A plan: every strategy with its error. `plan.best` is the design with the smallest error.
+
+    Raises:
+        InvalidArgument: An argument is not valid, or the budget is not stated in one way.
+
+    Privacy:
+        The plan releases nothing. A release of its design has the stated privacy loss for one
+        privacy unit with at most `max_rows_per_unit` rows.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> plan = ranges.plan_ranges(ranges.integers(0, 7), "points", epsilon=1)
+        >>> plan.best.guarantee.epsilon()
+        1.0
+
+    See Also:
+        `Table.plan_ranges`.
     """
     cells = domain_of(domain)
     return ranked(
@@ -352,17 +378,12 @@ def _in_bins(value: Expression, bound: BoundedCode, bins: int) -> tuple[Expressi
     many = -(-span // width)
     if many > MOST_CELLS:
         raise InvalidArgument(f"bins must be at most 10**7, got {bins}.")
-
-    def bind(schema: Mapping[str, Any]) -> BoundedCode:
-        inner = value.bind(schema)
-        code = CodeDivide(CodeBinary("-", inner.code, CodeConst(bound.lower)), CodeConst(width), 0)
-        return BoundedCode(code=code, lower=0, upper=many - 1, kind="number")
-
     marks = [bound.lower + width * k for k in range(many)]
     # The last bin is closed; a single grid point at the end needs an edge beyond it.
     last = max(bound.upper, marks[-1] + 1)
     edges = [_value(bound, mark) for mark in (*marks, last)]
-    return Expression(bind, text=f"bin of {value!r}"), domains.bins(edges)
+    cells = cells_of_width(value, lower=bound.lower, width=width, many=many)
+    return cells, domains.bins(edges)
 
 
 def _value(bound: BoundedCode, code: int) -> float:

@@ -1,7 +1,7 @@
-"""Workloads: the ranges that matter, and the closed forms that error forecasts need.
+"""Weigh the ranges that matter, with the closed forms that error forecasts need.
 
-A range of cells ``a .. b`` is the difference of two prefix sums, at the points ``a`` and ``b + 1``
-of ``0 .. size``. A workload is a weight on pairs of points; weights always sum to one.
+A range of cells `a .. b` is the difference of two prefix sums, at the points `a` and `b + 1` of
+`0 .. size`. A workload is a weight on pairs of points; weights always sum to one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,41 @@ _MOST_LISTED = 1 << 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthWorkload:
-    """All ranges of some lengths, each range equally likely."""
+    """Weight all ranges of some lengths equally.
+
+    Args:
+        name: Name of the workload.
+        shortest: Smallest number of cells of a range.
+        longest: Largest number of cells of a range. If None, all of the domain.
+        half: Whether only ranges of at least half of the domain count, in place of `shortest`.
+
+    Examples:
+        >>> from discreet.ranges import workload
+        >>> str(workload.LengthWorkload(name="two or three", shortest=2, longest=3))
+        'two or three'
+    """
 
     name: str
     shortest: int = 1
     longest: int | None = None
     half: bool = False
-    """Only ranges of at least half of the domain."""
 
     def bounds(self, size: int) -> tuple[int, int]:
-        """The lengths, for a domain of ``size`` cells."""
+        """Return the smallest and largest length in a domain.
+
+        Args:
+            size: Number of cells of the domain.
+
+        Returns:
+            Smallest and largest number of cells of a range.
+
+        Raises:
+            InvalidArgument: The domain is smaller than the shortest range.
+
+        Examples:
+            >>> workload.short().bounds(8)
+            (1, 8)
+        """
         low = -(-size // 2) if self.half else self.shortest
         high = size if self.longest is None else min(self.longest, size)
         if low > high:
@@ -51,7 +76,15 @@ class LengthWorkload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixWorkload:
-    """All ranges that start with the first cell, each equally likely."""
+    """Weight all ranges that start with the first cell equally.
+
+    Args:
+        name: Name of the workload.
+
+    Examples:
+        >>> str(workload.PrefixWorkload())
+        'prefixes'
+    """
 
     name: str = "prefixes"
 
@@ -61,7 +94,18 @@ class PrefixWorkload:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedWorkload:
-    """Ranges of cells that are listed, with weights."""
+    """Weight ranges of cells that are listed. Made by `ranges`.
+
+    Args:
+        starts: First cell of each range, counted from zero.
+        stops: Last cell of each range, included.
+        weights: Weight of each range, not negative.
+        name: Name of the workload.
+
+    Examples:
+        >>> str(workload.ListedWorkload(starts=(0,), stops=(3,), weights=(1.0,)))
+        '1 listed ranges'
+    """
 
     starts: tuple[int, ...]
     stops: tuple[int, ...]
@@ -69,7 +113,22 @@ class ListedWorkload:
     name: str = "listed ranges"
 
     def arrays(self, size: int) -> tuple[Ints, Ints, Floats]:
-        """First cells, last cells and weights that sum to one."""
+        """Return the ranges with weights that add up to one.
+
+        Args:
+            size: Number of cells of the domain.
+
+        Returns:
+            First cells, last cells and weights.
+
+        Raises:
+            InvalidArgument: A range ends outside of the domain.
+
+        Examples:
+            >>> starts, stops, weights = workload.ranges([(0, 3), (1, 2)]).arrays(4)
+            >>> weights.tolist()
+            [0.5, 0.5]
+        """
         if max(self.stops) >= size:
             raise InvalidArgument(f"a listed range ends outside the {size} cells of the domain.")
         weights = np.array(self.weights)
@@ -83,41 +142,118 @@ Workload: TypeAlias = LengthWorkload | PrefixWorkload | ListedWorkload
 
 
 def points() -> LengthWorkload:
-    """Single cells."""
+    """Weight every single cell equally.
+
+    Returns:
+        A workload for `plan_ranges`.
+
+    Examples:
+        >>> str(workload.points())
+        'points'
+    """
     return LengthWorkload(name="points", longest=1)
 
 
 def all_ranges() -> LengthWorkload:
-    """Every range, each equally likely; their mean length is a third of the domain (F18)."""
+    """Weight every range equally; their mean length is a third of the domain.
+
+    Returns:
+        A workload for `plan_ranges`.
+
+    Examples:
+        >>> str(workload.all_ranges())
+        'all ranges'
+    """
     return LengthWorkload(name="all ranges")
 
 
 def length(cells: int) -> LengthWorkload:
-    """Every range of so many cells."""
+    """Weight every range of one length equally.
+
+    Args:
+        cells: Number of cells of each range.
+
+    Returns:
+        A workload for `plan_ranges`.
+
+    Raises:
+        InvalidArgument: `cells` is not a positive whole number.
+
+    Examples:
+        >>> str(workload.length(3))
+        'ranges of 3'
+    """
     number = check.count("cells", cells)
     return LengthWorkload(name=f"ranges of {number}", shortest=number, longest=number)
 
 
 def short(longest: int = _SHORT) -> LengthWorkload:
-    """Every range of at most so many cells."""
+    """Weight every short range equally.
+
+    Args:
+        longest: Largest number of cells of a range.
+
+    Returns:
+        A workload for `plan_ranges`.
+
+    Raises:
+        InvalidArgument: `longest` is not a positive whole number.
+
+    Examples:
+        >>> str(workload.short())
+        'ranges of at most 16'
+    """
     number = check.count("longest", longest)
     return LengthWorkload(name=f"ranges of at most {number}", longest=number)
 
 
 def long() -> LengthWorkload:
-    """Every range of at least half of the domain."""
+    """Weight every range of at least half of the domain equally.
+
+    Returns:
+        A workload for `plan_ranges`.
+
+    Examples:
+        >>> workload.long().bounds(8)
+        (4, 8)
+    """
     return LengthWorkload(name="long ranges", half=True)
 
 
 def prefixes() -> PrefixWorkload:
-    """Every range that starts with the first cell: what a distribution function needs."""
+    """Weight every range that starts with the first cell equally.
+
+    A cumulative distribution needs these ranges.
+
+    Returns:
+        A workload for `plan_ranges`.
+
+    Examples:
+        >>> str(workload.prefixes())
+        'prefixes'
+    """
     return PrefixWorkload()
 
 
 def ranges(
     pairs: Sequence[tuple[int, int]], *, weights: Sequence[float] | None = None
 ) -> ListedWorkload:
-    """Ranges of cells ``(first, last)``, both included, counted from zero."""
+    """List the ranges that matter.
+
+    Args:
+        pairs: Ranges of cells (first, last), both included, counted from zero.
+        weights: Weight of each range, not negative. If None, all are equal.
+
+    Returns:
+        A workload for `plan_ranges`.
+
+    Raises:
+        InvalidArgument: A range is reversed, a weight is negative, or nothing is listed.
+
+    Examples:
+        >>> workload.ranges([(0, 3), (1, 2)], weights=[3, 1]).stops
+        (3, 2)
+    """
     if not 0 < len(pairs) <= _MOST_LISTED:
         raise InvalidArgument(f"pairs must list 1 .. {_MOST_LISTED} ranges, got {len(pairs)}.")
     ends = [
@@ -133,7 +269,21 @@ def ranges(
 
 
 def energy(a: Ints, b: Ints, block: int) -> Floats:
-    """``|P w|^2`` for the range ``a .. b`` and the average P over blocks of a size (F27)."""
+    """Compute the squared norm of ranges that are averaged over blocks of cells.
+
+    Args:
+        a: First cell of each range.
+        b: Last cell of each range, included.
+        block: Number of cells of a block.
+
+    Returns:
+        The squared norm for each range.
+
+    Examples:
+        >>> import numpy as np
+        >>> workload.energy(np.array([0]), np.array([1]), 2).tolist()
+        [2.0]
+    """
     r = (b - a + 1).astype(np.float64)
     first, last = a // block, b // block
     left = ((first + 1) * block - a).astype(np.float64)
@@ -144,13 +294,24 @@ def energy(a: Ints, b: Ints, block: int) -> Floats:
 
 
 def energies(workload: Workload, size: int, blocks: Sequence[int]) -> Floats:
-    """The mean of `energy` over a workload, for each block size; blocks need not fill the domain.
+    """Compute the mean of `energy` over a workload, for each block size.
 
-    Proof: ``block * energy`` is the sum over blocks of the squared overlap with the range. For all
-        ranges and prefixes sum the polynomials of `_overlaps` over the blocks; for given lengths
-        the overlap depends on the start modulo the block only, see `_by_length`.
-    Source: docs/theory/ranges.md; F27.
+    Args:
+        workload: Workload of one domain, such as `all_ranges()`.
+        size: Number of cells of the domain.
+        blocks: Numbers of cells of a block. Blocks need not fill the domain.
+
+    Returns:
+        One mean for each block size.
+
+    Examples:
+        >>> workload.energies(workload.points(), 4, [1, 2]).tolist()
+        [1.0, 0.5]
     """
+    # Proof: `block * energy` is the sum over blocks of the squared overlap with the range. For all
+    #   ranges and prefixes sum the polynomials of `_overlaps` over the blocks; for given lengths
+    #   the overlap depends on the start modulo the block only, see `_by_length`.
+    # Source: docs/theory/ranges.md; F27.
     match workload:
         case ListedWorkload():
             a, b, weights = workload.arrays(size)
@@ -168,13 +329,38 @@ def energies(workload: Workload, size: int, blocks: Sequence[int]) -> Floats:
 
 
 def length_energies(size: int, lengths: Ints, blocks: Sequence[int]) -> Floats:
-    """Mean energies by length: one row for each length, one column for each block size."""
+    """Compute the mean of `energy` for each length and each block size.
+
+    Args:
+        size: Number of cells of the domain.
+        lengths: Numbers of cells of a range.
+        blocks: Numbers of cells of a block.
+
+    Returns:
+        One row for each length, one column for each block size.
+
+    Examples:
+        >>> workload.length_energies(4, np.array([1, 2]), [1, 2])[0].tolist()
+        [1.0, 0.5]
+    """
     starts = (size - lengths + 1).astype(np.float64)
     return np.stack([_by_length(size, lengths, block) / starts for block in blocks], axis=-1)
 
 
 def gram(workload: Workload, size: int) -> Floats:
-    """The mean of ``w w^T`` over a workload (F18)."""
+    """Compute the mean Gram matrix of a workload.
+
+    Args:
+        workload: Workload of one domain, such as `all_ranges()`.
+        size: Number of cells of the domain.
+
+    Returns:
+        The mean of `w w^T` over the ranges `w` of the workload, each a vector of zeros and ones.
+
+    Examples:
+        >>> workload.gram(workload.points(), 2).tolist()
+        [[0.5, 0.0], [0.0, 0.5]]
+    """
     # On the points 0 .. size, the workload is a graph; its Laplacian, summed twice, is the answer.
     laplacian = -_adjacency(workload, size)
     np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
@@ -183,7 +369,20 @@ def gram(workload: Workload, size: int) -> Floats:
 
 
 def mean_squares(workload: Workload, size: int, prefixes: Floats) -> Floats:
-    """The mean of ``(x_q - x_p)^2`` over a workload; columns hold ``x`` at the points 0 .. size."""
+    """Compute the mean squared answer over a workload.
+
+    Args:
+        workload: Workload of one domain, such as `all_ranges()`.
+        size: Number of cells of the domain.
+        prefixes: One column for each vector, with its sums of the first 0 to `size` cells.
+
+    Returns:
+        One mean for each column.
+
+    Examples:
+        >>> workload.mean_squares(workload.points(), 3, np.array([[0.0], [1], [3], [6]])).round(2)
+        array([4.67])
+    """
     match workload:
         case ListedWorkload():
             a, b, weights = workload.arrays(size)
@@ -195,7 +394,20 @@ def mean_squares(workload: Workload, size: int, prefixes: Floats) -> Floats:
 
 
 def listed(workload: Workload, size: int) -> tuple[Ints, Ints, Floats]:
-    """Every range of a workload with its weight: for small domains and for tests."""
+    """List every range of a workload with its weight, for small domains.
+
+    Args:
+        workload: Workload of one domain, such as `all_ranges()`.
+        size: Number of cells of the domain.
+
+    Returns:
+        First cells, last cells and weights that add up to one.
+
+    Examples:
+        >>> starts, stops, _ = workload.listed(workload.prefixes(), 3)
+        >>> stops.tolist()
+        [0, 1, 2]
+    """
     match workload:
         case ListedWorkload():
             return workload.arrays(size)
@@ -210,14 +422,12 @@ def listed(workload: Workload, size: int) -> tuple[Ints, Ints, Floats]:
 
 
 def _overlaps(size: int, block: int, *, pairs: bool) -> float:
-    """Sum over all ranges (or prefixes) of the energy, any size and block.
-
-    Proof: the squared overlap of a range with a block of m cells from L on is the number of pairs
-        (i, j) of its cells that are in the range; cells i, j are both in
-        ``(L + 1 + min)(size - L - max)`` ranges and in ``size - L - max`` prefixes. Over a block,
-        min sums to ``m(m-1)(2m-1)/6``, max to ``m(m-1)(4m+1)/6``, their product to
-        ``(m(m-1)/2)^2``. Whole blocks start at multiples of m, so sums over them are cubics.
-    """
+    """Sum over all ranges (or prefixes) of the energy, any size and block."""
+    # Proof: the squared overlap of a range with a block of m cells from L on is the number of pairs
+    #   (i, j) of its cells that are in the range; cells i, j are both in
+    #   `(L + 1 + min)(size - L - max)` ranges and in `size - L - max` prefixes. Over a block,
+    #   min sums to `m(m-1)(2m-1)/6`, max to `m(m-1)(4m+1)/6`, their product to
+    #   `(m(m-1)/2)^2`. Whole blocks start at multiples of m, so sums over them are cubics.
     whole, rest = divmod(size, block)
     found = _over_blocks(size, 0, block, many=whole, pairs=pairs)
     if rest:
@@ -242,13 +452,11 @@ def _over_blocks(size: int, start: int, m: int, *, many: int, pairs: bool) -> in
 
 
 def _by_length(size: int, lengths: Ints, block: int) -> Floats:
-    """For each length r the sum of the energy over all ``size - r + 1`` starts.
-
-    Proof: with ``r = q block + t`` and a start ``u`` modulo the block, the range leaves the first
-        block after ``block - u`` cells and ends ``u + t`` (or ``u + t - block``) cells into the
-        last one, with ``q - 1`` (or q) whole blocks between. Squares of consecutive numbers sum to
-        a cubic, and the starts are whole cycles of u and a rest.
-    """
+    """For each length r the sum of the energy over all ``size - r + 1`` starts."""
+    # Proof: with `r = q block + t` and a start `u` modulo the block, the range leaves the first
+    #   block after `block - u` cells and ends `u + t` (or `u + t - block`) cells into the
+    #   last one, with `q - 1` (or q) whole blocks between. Squares of consecutive numbers sum to
+    #   a cubic, and the starts are whole cycles of u and a rest.
     r = lengths.astype(np.float64)
     q, t = np.divmod(r, block)
     starts = size - r + 1
@@ -316,13 +524,24 @@ _BATCH = 1 << 20
 
 
 def block_gram(workload: Workload, size: int, block: int) -> Floats:
-    """The mean of ``u u^T`` over a workload, u the number of cells of a range in each block.
+    """Compute the mean Gram matrix of a workload over blocks of cells.
 
-    Proof: a range between the points p and q has ``clip(q) - clip(p)`` cells in a block, where
-        clip counts the cells of the block before a point. So the mean is ``clip^T L clip`` with the
-        Laplacian L of the workload's graph on points; and the product of a vector with ``clip`` is
-        the sum over the block of its tail sums.
+    Args:
+        workload: Workload of one domain, such as `all_ranges()`.
+        size: Number of cells of the domain.
+        block: Number of cells of a block.
+
+    Returns:
+        The mean of `u u^T`, where `u` is the number of cells of a range in each block.
+
+    Examples:
+        >>> workload.block_gram(workload.points(), 4, 2).tolist()
+        [[0.5, 0.0], [0.0, 0.5]]
     """
+    # Proof: a range between the points p and q has `clip(q) - clip(p)` cells in a block, where
+    #   clip counts the cells of the block before a point. So the mean is `clip^T L clip` with the
+    #   Laplacian L of the workload's graph on points; and the product of a vector with `clip` is
+    #   the sum over the block of its tail sums.
     blocks = -(-size // block)
     if isinstance(workload, ListedWorkload):
         return _listed_gram(workload, size, block)
@@ -338,12 +557,23 @@ def block_gram(workload: Workload, size: int, block: int) -> Floats:
 
 
 def block_energies(workload: Workload, size: int, block: int) -> Floats:
-    """The mean of the squared number of cells in each block, divided by ``block`` (F27).
+    """Compute the mean squared number of cells of a range in each block.
 
-    Proof: the square counts pairs of cells i <= j of the block that are both in the range. Of the
-        ranges that hold i and j, those that end with j do not hold j + 1: start with those that
-        hold i alone and take them away one distance at a time.
+    Args:
+        workload: Workload of one domain, such as `all_ranges()`.
+        size: Number of cells of the domain.
+        block: Number of cells of a block.
+
+    Returns:
+        One mean for each block, divided by `block`.
+
+    Examples:
+        >>> workload.block_energies(workload.points(), 4, 2).tolist()
+        [0.25, 0.25]
     """
+    # Proof: the square counts pairs of cells i <= j of the block that are both in the range. Of the
+    #   ranges that hold i and j, those that end with j do not hold j + 1: start with those that
+    #   hold i alone and take them away one distance at a time.
     if isinstance(workload, ListedWorkload):
         return _listed_energies(workload, size, block)
     i = np.arange(size)

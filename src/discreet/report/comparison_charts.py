@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import get_args
 
+from discreet.accounting.guarantee import describe_epsilon
+from discreet.core.number_format import short
 from discreet.intervals.central_vs_local import (
     CentralLocalComparison,
     CentralLocalComparisons,
@@ -15,7 +17,6 @@ from discreet.local.trust_models import TrustComparison
 from discreet.mechanisms.scalar.best_noise import BestAdditiveNoise
 from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel, Panel
-from discreet.tables.release import describe_epsilon
 
 # ── Central and local intervals
 # ────────────────────────────────────────────────────────────────────
@@ -60,7 +61,7 @@ def _panel(
         ),
         note=(
             f"{note} At {last.public_rows:,} rows, noise on every row needs epsilon "
-            f"{last.matched:.3g} "
+            f"{short(last.matched, digits=3)} "
             "to be as good."
         ),
     )
@@ -96,7 +97,7 @@ def rungs(ladder: TrustComparison) -> BarPanel:
     """What the same guarantee costs if fewer parties are trusted."""
     none = [None] * len(ladder.rungs)
     alone = [
-        f"{rung.local_epsilon:.4g} ({rung.model})"
+        f"{short(rung.local_epsilon)} ({rung.model})"
         for rung in ladder.rungs
         if math.isfinite(rung.local_epsilon)
     ]

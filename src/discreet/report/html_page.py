@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from string import Template
 
-from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.guarantee import SHOWN_DELTA, Guarantee, describe_epsilon, stated_delta
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
-from discreet.tables.release import DELTA, describe_epsilon, stated_delta
 
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>$title</title>
@@ -74,14 +74,14 @@ def finite(value: object) -> object:
 # ────────────────────────────────────────────────────────────────────────────
 
 
-def plainly(guarantee: Guarantee, *, delta: float = DELTA) -> str:
+def plainly(guarantee: Guarantee, *, delta: float = SHOWN_DELTA) -> str:
     """What the guarantee promises to one person."""
     pure = guarantee.epsilon(0.0)
     epsilon = pure
     if not math.isfinite(pure):
         delta = stated_delta(guarantee, delta=delta)
         epsilon = guarantee.epsilon(delta)
-    factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "beyond all use many"
+    factor = short(math.exp(epsilon), digits=3) if epsilon < 700 else "beyond all use many"
     plus = "" if math.isfinite(pure) else f", plus a probability of {delta:g} at most"
     other = {
         NeighboringRelation.ADD_REMOVE: "with one unit in the data as without it",

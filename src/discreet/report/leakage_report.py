@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Sequence
@@ -19,6 +17,8 @@ from discreet.audit.series._leakage import epsilon_of
 from discreet.audit.series._report import LeakageReport
 from discreet.audit.series.exchangeable import ExchangeableVAR
 from discreet.audit.series.worst_case import StressTest
+from discreet.core.number_format import percent, short
+from discreet.core.tabular import csv_text
 from discreet.ledger.ledger import plain
 from discreet.report import html_page as document
 from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
@@ -135,7 +135,7 @@ def people(told: SeriesPage) -> BarPanel:
         high=[None] * len(rows),
         title="Whose values leak most",
         unit="epsilon of the worst value",
-        note=f"The noise alone promises {rows[0]['promised']:.3g}.",
+        note=f"The noise alone promises {short(rows[0]['promised'], digits=3)}.",
     )
 
 
@@ -147,9 +147,9 @@ def errors(told: SeriesPage) -> BarPanel:
         values=[row["error"] for row in rows],
         low=[None] * len(rows),
         high=[None] * len(rows),
-        title=f"Noise that keeps epsilon {told.report.target:.3g} for every value",
+        title=f"Noise that keeps epsilon {short(told.report.target, digits=3)} for every value",
         unit="standard error of a published mean",
-        note=f"As it is: epsilon {rows[0]['leaks']:.3g}.",
+        note=f"As it is: epsilon {short(rows[0]['leaks'], digits=3)}.",
     )
 
 
@@ -182,9 +182,12 @@ def as_html(told: SeriesPage) -> str:
         publication=escape(report.publication),
         summary=escape(
             f"{report.number:,} people, {len(told.times)} times, {len(report.releases.times)} of "
-            f"them published. Each release promises epsilon {worst.promised:.3g} for one value; "
-            f"under the model the worst value leaks epsilon {worst.epsilon:.3g}. All values of a "
-            f"person together: {worst.user:.3g}, by the noise alone. Delta is {report.delta:g}."
+            "them published. Each release promises epsilon "
+            f"{short(worst.promised, digits=3)} for one value; "
+            "under the model the worst value leaks epsilon "
+            f"{short(worst.epsilon, digits=3)}. All values of a "
+            f"person together: {short(worst.user, digits=3)}, by the noise alone. Delta is "
+            f"{report.delta:g}."
         ),
         sections="\n".join(_sections(told)),
         assumptions="\n".join(f"<li>Assumed: {escape(a)}.</li>" for a in report.cells.assumptions),
@@ -223,7 +226,7 @@ def _sections(told: SeriesPage) -> list[str]:
 def _shares(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """With what is saved in per cent."""
     return [
-        {**row, "below_equal": None if row["least"] is None else f"{row['below_equal']:.1%}"}
+        {**row, "below_equal": None if row["least"] is None else percent(row["below_equal"])}
         for row in rows
     ]
 
@@ -235,17 +238,14 @@ def _table(heads: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
 def _word(value: Any) -> str:
     if value is None:
         return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return short(value) if isinstance(value, float) else str(value)
 
 
 def as_csv(told: SeriesPage) -> str:
     """One line for each person, the worst first."""
-    out = io.StringIO()
     rows = told.rows()
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({**row, "person": plain(row["person"])} for row in rows)
-    return out.getvalue()
+    lines = ({**row, "person": plain(row["person"])} for row in rows)
+    return csv_text([list(rows[0]), *(list(line.values()) for line in lines)])
 
 
 def as_json(told: SeriesPage) -> str:

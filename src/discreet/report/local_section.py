@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.accounting.guarantee import describe_epsilon
 from discreet.core._validate import probability
-from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import number
 from discreet.local._heavy_hitters import HeavyHittersEstimate
 from discreet.local.collection.aggregator import Aggregator
 from discreet.local.collection.aggregator_state import AggregatorState
@@ -29,7 +30,6 @@ from discreet.ranges.release import NonnegativeRelease
 from discreet.report import comparison_charts as ladder
 from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel, Panel
-from discreet.tables.release import describe_epsilon
 
 TABLES = ("Release", "ChargedRanges", "ChargedGrid", "RangePlan")
 """What is drawn of tables."""
@@ -67,8 +67,8 @@ class EstimateContext:
         return f"({reports:,} reports{self.cost})"
 
 
-def panels(shown: object, *, confidence: float = 0.95) -> tuple[Panel, ...]:
-    """How an object of the local model, or a comparison, is drawn."""
+def panels(shown: object, *, confidence: float = 0.95) -> tuple[Panel, ...] | None:
+    """How an object of the local model, or a comparison, is drawn; None if it is none."""
     inside = float(probability("confidence", confidence, zero=False, one=False))
     return _panels(*_estimated(shown, EstimateContext(confidence=inside)))
 
@@ -84,7 +84,7 @@ def _estimated(shown: object, told: EstimateContext) -> tuple[object, EstimateCo
     return shown, told
 
 
-def _panels(shown: object, told: EstimateContext) -> tuple[Panel, ...]:
+def _panels(shown: object, told: EstimateContext) -> tuple[Panel, ...] | None:
     match shown:
         case Frequencies():
             return (_shares(shown, told),)
@@ -103,13 +103,7 @@ def _panels(shown: object, told: EstimateContext) -> tuple[Panel, ...]:
             return (_texts(shown, told),)
         case GridEstimate():
             return tuple(_attribute(shown, name, told) for name in shown.domains)
-    found = ladder.panels(shown)
-    if found is None:
-        raise InvalidArgument(
-            f"result must be what can be drawn, got {type(shown).__name__}. These can: "
-            f"{', '.join(TABLES + KINDS)}."
-        )
-    return found
+    return ladder.panels(shown)
 
 
 def _shares(found: Frequencies, told: EstimateContext) -> BarPanel:
@@ -179,7 +173,7 @@ def _parts(release: LocalRanges, told: EstimateContext) -> BarPanel:
     domain = release.domain
     spans = _spans(domain)
     first, last = ([end[side] for end in spans] for side in (0, 1))
-    low, high = release.interval(first, last, confidence=told.confidence)
+    low, high = release.answer_interval(first, last, confidence=told.confidence)
     order = range(len(spans))
     return BarPanel(
         labels=_named(spans),
@@ -233,7 +227,9 @@ def _polished(found: NonnegativeRelease, told: EstimateContext) -> LinePanel:
     """The same without a band: no error is known."""
     places = _places(found.domain)
     sums = np.cumsum(found.cells)
-    in_all = told.after(round(found.pinned)) if told.cost else f"({found.pinned:,.0f} in all)"
+    in_all = (
+        told.after(round(found.pinned)) if told.cost else f"({number(round(found.pinned))} in all)"
+    )
     return LinePanel(
         lines=[
             ChartCurve(label="up to here", x=places.astype(float).tolist(), y=sums[places].tolist())
@@ -254,7 +250,7 @@ def _density(
     note = "No error is known: simulate it with bootstrap()." if estimate.reports else _NONE
     band = None
     if isinstance(found, DistributionBootstrap):
-        low, high = found.interval(lambda one: one.density, told.confidence)
+        low, high = found.interval_of(lambda one: one.density, told.confidence)
         note = (
             f"Gray: roughly where the truth is, cell by cell ({told.often}): simulated, no theorem."
         )

@@ -1,98 +1,132 @@
-"""Results as pictures: releases of tables, and what comes out of the local model."""
+"""Results as pictures: how each of them is drawn, and every other by its rows."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+from discreet.accounting.guarantee import describe_epsilon
+from discreet.accounting.meaning import AttackBounds
 from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.number_format import short
+from discreet.disclosure import TableAudit
 from discreet.query._quantile_estimate import QuantileEstimator
+from discreet.query.result import NUMBERS, Result
 from discreet.ranges.plan import RangePlan
 from discreet.report import local_section as local
-from discreet.report import range_section as grid
 from discreet.report import range_section as ranges
-from discreet.report.drawing import bar_chart as svg
-from discreet.report.drawing import panel as panels
-from discreet.report.drawing.panel import save_bars
+from discreet.report import table_audit_report as table_audits
+from discreet.report.attack_curve import attack_curve
+from discreet.report.drawing.figure import Figure, writable
+from discreet.report.drawing.panel import BarPanel, Panel
+from discreet.tables.personalized_table import PersonalizedRelease
 from discreet.tables.range_release import ChargedGridRelease, ChargedRangeRelease
-from discreet.tables.release import Release, describe_epsilon
-
-_FORMATS = (".svg", ".png", ".pdf", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
+from discreet.tables.release import Release
 
 
-def plot(result: object, path: str | Path, *, confidence: float = 0.95) -> Path:
-    """Draw a result with its errors into a file; the format follows the suffix.
+def plot(
+    result: object, path: str | Path | None = None, *, confidence: float | None = None
+) -> Figure:
+    """Draw a result with its errors.
 
-    Takes a release, ranges and grids of a table, counts and estimates of the local model, and
-    plans that compare. SVG needs nothing; other formats need matplotlib
-    (``pip install 'discreet[plot]'``). Grids are drawn as SVG only.
+    SVG needs no library; other formats are drawn by matplotlib.
+
+    Args:
+        result: A release, an estimate or another result, counts of the local model, or a plan that
+            compares.
+        path: File to write as well; the format follows its suffix. Other formats than SVG need
+            matplotlib (`pip install 'discreet[plot]'`).
+        confidence: Probability with which each interval holds, 0.95 unless the result has intervals
+            of another one.
+
+    Returns:
+        The figure, which notebooks show, with `svg` and `save`.
+
+    Raises:
+        InvalidArgument: The result cannot be drawn, or the path cannot be written.
+        Unsupported: The format needs matplotlib.
+
+    Examples:
+        >>> import discreet
+        >>> best = discreet.best_additive_noise(sensitivity=1, epsilon=1)
+        >>> plot(best)
+        Figure(Noise for one number (epsilon 1); the first is used)
     """
-    target = _writable(path)
-    inside = float(probability("confidence", confidence, zero=False, one=False))
+    if confidence is not None:
+        probability("confidence", confidence, zero=False, one=False)
+    target = None if path is None else writable(path)
+    figure = Figure(panels(result, confidence=confidence))
+    if target is not None:
+        figure.save(target)
+    return figure
+
+
+def panels(result: object, *, confidence: float | None = None) -> tuple[Panel, ...]:
+    """How a result is drawn."""
+    inside = 0.95 if confidence is None else confidence
     match result:
-        case Release():
-            return _plot_release(result, target, confidence=inside)
+        case Release() if result._noisy is not None:
+            return (panel(result, confidence=inside),)
+        case PersonalizedRelease():
+            return panels(result.release, confidence=inside)
         case ChargedRangeRelease():
-            return panels.save((ranges.cumulative(result, confidence=inside),), target)
+            return (ranges.cumulative(result, confidence=inside),)
         case RangePlan():
-            return panels.save((ranges.against_length(result),), target)
+            return (ranges.against_length(result),)
         case ChargedGridRelease():
-            if target.suffix.lower() != ".svg":
-                raise Unsupported("A grid is drawn as SVG: end path in .svg.")
-            target.write_text(grid.picture(result), encoding="utf-8")
-            return target
-    return panels.save(local.panels(result, confidence=inside), target)
+            return (ranges.shades(result),)
+        case AttackBounds():
+            return (attack_curve(result),)
+        case TableAudit():
+            return table_audits.maps(result)
+    found = local.panels(result, confidence=inside)
+    if found is None and isinstance(result, Result):
+        return (rows_panel(result, confidence=confidence),)
+    if found is None:
+        raise InvalidArgument(
+            f"result must be what can be drawn, got {type(result).__name__}. These can be drawn: "
+            f"every result, {', '.join(local.TABLES + local.KINDS)}."
+        )
+    return found
 
 
-def _writable(path: str | Path) -> Path:
-    if not isinstance(path, str | Path):
-        raise InvalidArgument(f"path must be a file's name, got {type(path).__name__}.")
-    target = Path(path)
-    if target.suffix.lower() not in _FORMATS:
-        raise InvalidArgument(f"path must end in {', '.join(_FORMATS)}, got {target.name!r}.")
-    if not target.parent.is_dir():
-        raise InvalidArgument(f"path lies in {str(target.parent)!r}, which is no folder: make it.")
-    return target
-
-
-def _plot_release(release: Release, target: Path, *, confidence: float) -> Path:
-    if target.suffix.lower() == ".svg":
-        target.write_text(picture(release, confidence=confidence), encoding="utf-8")
-        return target
-    rows = release.rows(confidence)
-    return save_bars(
-        target,
-        labels=labels(release),
-        values=[row["value"] for row in rows],
-        low=[row["low"] for row in rows],
-        high=[row["high"] for row in rows],
-        title=f"{heading(release)}, error bars {_often(confidence)}",
-        unit=release.query_text,
-        dots=_places(release),
+def rows_panel(result: Result, *, confidence: float | None = None) -> BarPanel:
+    """The rows of any result as bars, or as dots if they are places on an axis."""
+    rows = result.rows() if confidence is None else result.rows(confidence)
+    if any(isinstance(row["value"], bool) or not _is_number(row["value"]) for row in rows):
+        raise Unsupported("The values are no numbers and cannot be drawn: see the rows.")
+    level = result._confidence if confidence is None else confidence
+    known = any(row["low"] is not None for row in rows)
+    return BarPanel(
+        labels=[
+            ", ".join(str(held) for name, held in row.items() if name not in NUMBERS) or "all"
+            for row in rows
+        ],
+        values=[float(row["value"]) for row in rows],
+        low=[_finite(row["low"]) for row in rows],
+        high=[_finite(row["high"]) for row in rows],
+        title=result._caption(),
+        note=f"Whiskers hold the value {_often(level)}." if known else "No interval is known.",
+        unit="Value",
     )
 
 
-def picture(release: Release, *, confidence: float = 0.95) -> str:
-    """The release as SVG text."""
-    shown = panel(release, confidence=confidence)
-    return svg.bars(
-        labels=shown.labels,
-        values=shown.values,
-        low=shown.low,
-        high=shown.high,
-        title=shown.title,
-        note=f"{shown.note} {release.query_text}",
-        dots=shown.dots,
-    )
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
-def panel(release: Release, *, confidence: float = 0.95) -> panels.BarPanel:
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def panel(release: Release, *, confidence: float = 0.95) -> BarPanel:
     """The release as bars with error bars."""
     rows = release.rows(confidence)
     whiskers = f"Whiskers hold the value without noise {_often(confidence)}."
     if any(row["low"] is None for row in rows):
         whiskers = "Chosen by rank: no interval."
-    return panels.BarPanel(
+    return BarPanel(
         labels=labels(release),
         values=[row["value"] for row in rows],
         low=[row["low"] for row in rows],
@@ -116,8 +150,8 @@ def labels(release: Release) -> list[str]:
 
 def _places(release: Release) -> bool:
     """Whether the values are places on an axis and not sizes."""
-    return release._noisy is not None and isinstance(release._answer.scale, QuantileEstimator)
+    return release._noisy is not None and isinstance(release._answer.estimator, QuantileEstimator)
 
 
 def _often(confidence: float) -> str:
-    return f"{100 * confidence:g} times of 100"
+    return f"{short(100 * confidence)} times of 100"

@@ -16,23 +16,23 @@ from typing import Any
 
 import numpy as np
 
+from discreet.accounting.guarantee import describe_epsilon
+from discreet.core.number_format import short
 from discreet.noise.distribution import Floats, Ints
+from discreet.query._release_plan import PlannedScan
 from discreet.ranges.domain import BinnedDomain, Domain
 from discreet.ranges.grid.plan import GridPlan
 from discreet.ranges.plan import RangePlan, lengths_of
 from discreet.ranges.workload import ListedWorkload
 from discreet.report.drawing.bar_chart import cut
-from discreet.report.drawing.heat_map import heat
 from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
-from discreet.report.drawing.panel import LinePanel
+from discreet.report.drawing.panel import HeatPanel, LinePanel
 from discreet.report.html_page import table
 from discreet.tables.range_release import (
-    AnyPlannedRanges,
     AnyRangeRelease,
     ChargedGridRelease,
     ChargedRangeRelease,
 )
-from discreet.tables.release import describe_epsilon
 
 # ── Shared parts
 # ───────────────────────────────────────────────────────────────────────────────────
@@ -59,7 +59,7 @@ def example_table(examples: Iterable[tuple[str, float, float, float, float]]) ->
     """Words, value, low, high and std of some answers."""
     return table(
         ("from – to", "value", "low", "high", "std"),
-        ([words, *(f"{number:,.6g}" for number in numbers)] for words, *numbers in examples),
+        ([words, *(short(number, digits=6) for number in numbers)] for words, *numbers in examples),
     )
 
 
@@ -69,7 +69,7 @@ def ranked(plan: RangePlan | GridPlan) -> str:
     listed = table(
         ("structure", "standard error", "to best"),
         (
-            (one.name, f"{one.rmse:.4g}", f"{max(one.rmse / best, 1):.3f}")
+            (one.name, short(one.rmse), short(max(one.rmse / best, 1)))
             for one in plan.candidates[:SHOWN]
         ),
     )
@@ -117,7 +117,7 @@ class GridSection:
         release = self.release
         asked = " ".join(["FIRST LAST"] * len(release.grid.shape))
         return (
-            f"<section><h2>{escape(release.title)}</h2>\n{picture(release)}\n"
+            f"<section><h2>{escape(release.title)}</h2>\n{shades(release).svg()}\n"
             f"<p>Any rectangle can be answered from <code>{escape(self.file)}</code>, at no "
             f"further cost: <code>discreet ranges {escape(self.file)} {asked}</code>. Some of "
             "them:</p>\n"
@@ -139,9 +139,9 @@ class GridSection:
             axes.append([ends(domain, a, b) for a, b in halves] or [(None, None)])
         whole = [tuple((None, None) for _ in release.grid.domains)]
         for spans in (*whole, *product(*axes)):
-            low, high = release.interval(*spans)
+            low, high = release.answer_interval(*spans)
             words = "; ".join("all" if a is b is None else f"{a} – {b}" for a, b in spans)
-            yield words, release.answer(*spans), low, high, release.std(*spans)
+            yield words, release.answer(*spans), low, high, release.answer_std(*spans)
 
     def cells(self) -> Iterator[tuple[str, float, float, float, float]]:
         """For each cell its words, value, std, low and high (95%)."""
@@ -155,7 +155,7 @@ class GridSection:
             tuple(np.array(ends)[place] for ends in _all_ends(domain))
             for domain, place in zip(release.grid.domains, places, strict=True)
         ]
-        low, high = release.interval(*spans)
+        low, high = release.answer_interval(*spans)
         columns = zip(release.cells.ravel(), release.cell_std.ravel(), low, high, strict=True)
         for words, numbers in zip(product(*names), columns, strict=True):
             value, std, a, b = map(float, numbers)
@@ -166,8 +166,8 @@ class GridSection:
         return summary(self.release, self.plan, file=self.file)
 
 
-def picture(release: ChargedGridRelease) -> str:
-    """The first two columns as a heat map, summed over any others, as SVG text."""
+def shades(release: ChargedGridRelease) -> HeatPanel:
+    """The first two columns as a heat map, summed over any others."""
     parts = [
         np.unique(np.linspace(0, size, min(size, most) + 1).astype(np.int64))
         for size, most in zip(release.grid.shape[:2], _MOST, strict=True)
@@ -180,8 +180,8 @@ def picture(release: ChargedGridRelease) -> str:
         [str(ends(domain, int(a), int(a))[0]) for a in marks[:-1]]
         for domain, marks in zip(release.grid.domains[:2], parts, strict=True)
     ]
-    return heat(
-        summed.T,
+    return HeatPanel(
+        values=summed.T,
         across=words[0],
         down=words[1],
         title=f"{release.title} ({describe_epsilon(release.guarantee)})",
@@ -285,8 +285,8 @@ def examples(one: RangeSection) -> Iterator[tuple[str, float, float, float, floa
         pairs += [(int(a), int(b)) for a, b in zip(first[:SHOWN], last[:SHOWN], strict=True)]
     for a, b in dict.fromkeys(pairs):
         low, high = ends(release.domain, a, b)
-        bounds = release.interval(low, high)
-        yield f"{low} – {high}", release.answer(low, high), *bounds, release.std(low, high)
+        bounds = release.answer_interval(low, high)
+        yield f"{low} – {high}", release.answer(low, high), *bounds, release.answer_std(low, high)
 
 
 def cells(release: ChargedRangeRelease) -> Iterator[tuple[str, float, float, float, float]]:
@@ -297,9 +297,9 @@ def cells(release: ChargedRangeRelease) -> Iterator[tuple[str, float, float, flo
         first, last = edges[:-1], edges[1:]
     else:
         first = last = np.array([domain.label(cell) for cell in range(domain.size)])
-    low, high = release.interval(first, last)
+    low, high = release.answer_interval(first, last)
     words = (cell_words(domain, cell) for cell in range(domain.size))
-    columns = zip(words, release.cells, release.std(first, last), low, high, strict=True)
+    columns = zip(words, release.cells, release.answer_std(first, last), low, high, strict=True)
     for label, *numbers in columns:
         value, std, a, b = map(float, numbers)
         yield label, value, std, a, b
@@ -314,9 +314,7 @@ def _tick(release: ChargedRangeRelease, tick: float) -> str:
 # ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def shown(
-    release: AnyRangeRelease, plan: AnyPlannedRanges, *, file: str
-) -> RangeSection | GridSection:
+def shown(release: AnyRangeRelease, plan: PlannedScan, *, file: str) -> RangeSection | GridSection:
     """What a report shows of a release that ``file`` holds."""
     match release, plan.ranked:
         case ChargedRangeRelease(), RangePlan() as ranked:

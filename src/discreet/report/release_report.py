@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from string import Template
+from typing import Any
 
-from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.guarantee import SHOWN_DELTA, Guarantee, describe_epsilon
+from discreet.cards.card import ReleaseCard, card
+from discreet.core.number_format import UNKNOWN
+from discreet.core.tabular import Record, cell, csv_text
+from discreet.ledger.account import Account, Receipt
 from discreet.ledger.ledger import plain
+from discreet.ledger.statement import Statement
 from discreet.report import html_page as document
 from discreet.report.html_page import plainly, table
-from discreet.report.plot import picture
+from discreet.report.marginal_section import MarginalSection
+from discreet.report.plot import panel
 from discreet.report.range_section import GridSection, RangeSection
+from discreet.tables.marginals import ChargedMarginalRelease
 from discreet.tables.range_release import AnyRangeRelease
-from discreet.tables.release import DELTA, Release, describe_epsilon
+from discreet.tables.release import Release
 
 _MOST_ROWS = 1000
 _BODY = Template("""<div class="box"><p><strong>What is promised.</strong> $promise</p>
+<p><strong>What an attacker gains.</strong> $gain</p>
 <p><strong>Who is protected.</strong> $protects.</p>
 <p><strong>The account.</strong> $account</p></div>
+$statement
 $sections
 <section><h2>What is protected, and what is not</h2><ul>
 <li>Protected: the part of any one unit in these numbers, whoever looks at them and whatever they
@@ -36,6 +44,7 @@ clipped. Both change the numbers, not the promise.</li>
 <li>The intervals speak of the noise that was added, each by itself. They do not say how the data
 were sampled or collected.</li>
 </ul></section>
+$card
 <section><h2>Provenance</h2>$provenance</section>""")
 
 
@@ -48,40 +57,103 @@ class ReleaseReport:
     guarantee: Guarantee
     account: str
     """A sentence about the budget."""
-    delta: float = DELTA
+    statement: Statement | None = None
+    """What each release of the account cost, and what is left."""
+    delta: float = SHOWN_DELTA
     ranges: tuple[RangeSection | GridSection, ...] = ()
+    marginals: tuple[MarginalSection, ...] = ()
+
+    @property
+    def sections(self) -> tuple[RangeSection | GridSection | MarginalSection, ...]:
+        """What has a part of the page of its own beside single releases."""
+        return (*self.ranges, *self.marginals)
 
 
-def as_html(report: ReleaseReport) -> str:
+def report_card(report: ReleaseReport, *, account: Account | None = None) -> ReleaseCard:
+    """The card of all that is in a report."""
+    ranges = [one.release for one in report.sections]
+    return card([*report.releases, *ranges], title=report.title, account=account)
+
+
+def csv_metadata(report: ReleaseReport, *, csv: str, card: str) -> str:
+    """What stands beside the CSV (W3C, metadata for tabular data): the promise, and the card.
+
+    And what each statistic leaves out.
+    """
+    return json.dumps(
+        {
+            "@context": "http://www.w3.org/ns/csvw",
+            "url": csv,
+            "dc:title": report.title,
+            "dc:description": plainly(report.guarantee, delta=report.delta),
+            "dc:relation": card,
+            "notes": [{"statistic": one.title, "about": one.about} for one in report.releases],
+        },
+        indent=1,
+    )
+
+
+def as_html(report: ReleaseReport, *, card: ReleaseCard | None = None) -> str:
     """One page without a single outside address; everything is escaped."""
-    all_of_it: list[Release | AnyRangeRelease] = [*report.releases]
-    first = [*all_of_it, *(one.release for one in report.ranges)][0]
+    all_of_it: list[Release | AnyRangeRelease | ChargedMarginalRelease] = [*report.releases]
+    first = [*all_of_it, *(one.release for one in report.sections)][0]
     body = _BODY.substitute(
         promise=escape(plainly(report.guarantee, delta=report.delta)),
+        gain=escape(report.guarantee.meaning().words()),
         protects=escape(first.privacy_statement[:1].upper() + first.privacy_statement[1:]),
         account=escape(report.account),
+        statement="" if report.statement is None else _statement(report.statement),
         sections="\n".join(
-            [*map(_section, report.releases), *(one.section() for one in report.ranges)]
+            [*map(_section, report.releases), *(one.section() for one in report.sections)]
         ),
+        card=(card or report_card(report)).to_html(),
         provenance=_provenance(first),
     )
     return document.page(report.title, body)
 
 
-def as_csv(releases: Sequence[Release], shown: Sequence[RangeSection | GridSection] = ()) -> str:
-    """One line for each number: statistic, group, value, std, low, high (95%)."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("statistic", "group", "value", "std", "low", "high"))
+def _statement(told: Statement) -> str:
+    """The statement of account: it adds up."""
+    shown = table(
+        ("entry", "release", "alone", "added", "total"),
+        (
+            [
+                str(line.entry),
+                line.label,
+                *map(told.shown, (line.alone, line.added, line.total)),
+            ]
+            for line in told.lines
+        ),
+        words=2,
+    )
+    words = " ".join(f"{one[:1].upper()}{one[1:]}." for one in told.words)
+    return f"<section><h2>Statement of account</h2>{shown}<p>{escape(words)}</p></section>"
+
+
+def as_csv(
+    releases: Sequence[Release], shown: Sequence[RangeSection | GridSection | MarginalSection] = ()
+) -> str:
+    """One line for each number: statistic, a column for each grouping column, and the numbers.
+
+    Cells of ranges have one column, ``cell``. Columns that a statistic is not grouped by are empty.
+    The numbers are value, std, low and high (95%).
+    """
+    numbers = ("value", "std", "low", "high")
+    groups = list(dict.fromkeys([name for one in releases for name in one.key_columns]))
+    groups += ["cell"] if shown and "cell" not in groups else []
+    taken = {"statistic", *numbers}
+    names = [plain(f"{name} (group)" if name in taken else name) for name in groups]
+    lines: list[tuple[Any, ...]] = [("statistic", *names, *numbers)]
     for release in releases:
         for key, row in zip(release.keys, release.rows(), strict=True):
-            group = ", ".join(map(str, key))
-            numbers = (row[name] for name in ("value", "std", "low", "high"))
-            writer.writerow((plain(release.title), plain(group), *numbers))
+            known = dict(zip(release.key_columns, key, strict=True))
+            cells = [plain(str(known[name])) if name in known else "" for name in groups]
+            lines.append((plain(release.title), *cells, *[row[name] for name in numbers]))
     for one in shown:
         for label, *values in one.cells():
-            writer.writerow((plain(one.release.title), plain(label), *values))
-    return out.getvalue()
+            cells = [plain(label) if name == "cell" else "" for name in groups]
+            lines.append((plain(one.release.title), *cells, *values))
+    return csv_text(lines)
 
 
 def as_json(report: ReleaseReport) -> str:
@@ -95,6 +167,7 @@ def as_json(report: ReleaseReport) -> str:
                 for release in report.releases
             ],
             "ranges": [one.summary() for one in report.ranges],
+            "marginals": [one.summary() for one in report.marginals],
         },
         indent=1,
     )
@@ -118,7 +191,7 @@ def _section(release: Release) -> str:
         (
             [
                 *(str(row[name]) for name in release.key_columns),
-                *(_number(row[name]) for name in numbers),
+                *(_number(row, name) for name in numbers),
             ]
             for row in rows[:_MOST_ROWS]
         ),
@@ -128,9 +201,10 @@ def _section(release: Release) -> str:
         "" if len(rows) <= _MOST_ROWS else f"<p>{len(rows) - _MOST_ROWS} more are in the CSV.</p>"
     )
     return (
-        f"<section><h2>{escape(release.title)}</h2>\n{picture(release)}\n"
+        f"<section><h2>{escape(release.title)}</h2>\n{panel(release).svg()}\n"
         f"{shown}{more}<p>Asked: {escape(release.query_text)}. Cost: "
         f"{escape(describe_epsilon(release.guarantee))}. {_promise(release)}</p>"
+        f"<p>What it leaves out: {escape('; '.join(release.about))}.</p>"
         f"<p><code>{escape(release.mechanism)}</code></p></section>"
     )
 
@@ -141,16 +215,20 @@ def _promise(release: Release) -> str:
     return "The values were chosen by their rank, so there is no interval."
 
 
-def _provenance(release: Release | AnyRangeRelease) -> str:
+def _kept(receipt: Receipt) -> str:
+    if receipt.durable:
+        return ""
+    return " This ledger was in memory: it is not durable, and no later question counts this one."
+
+
+def _provenance(release: Release | AnyRangeRelease | ChargedMarginalRelease) -> str:
     receipt = release.receipt
     return (
         f"<p>Charged to account {escape(receipt.account)}, entry {receipt.sequence}, "
         f"{escape(receipt.time.isoformat(timespec='seconds'))}, before the data were read. "
-        f"Hash of the entry: <code>{escape(receipt.hash)}</code>.</p>"
+        f"Hash of the entry: <code>{escape(receipt.hash)}</code>.{_kept(receipt)}</p>"
     )
 
 
-def _number(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+def _number(row: Record, name: str) -> str:
+    return UNKNOWN if row[name] is None else cell(row, name)

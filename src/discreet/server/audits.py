@@ -14,6 +14,7 @@ from typing import Any
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
+from discreet.ledger._limit_words import limit_words
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.spent_shares import spent_shares
 from discreet.ledger.store import Store
@@ -31,7 +32,6 @@ from discreet.server.schemas import (
     PrivacyLevelInfo,
 )
 from discreet.server.store import now
-from discreet.spec.release_file import limit_text
 
 _NOTE = "audit"
 _COMMAND = "import os; os.nice(10); from discreet.cli.main import main; main()"
@@ -246,7 +246,7 @@ def personal_budgets_info(ledger: Ledger) -> tuple[PersonalBudgetsInfo, ...]:
         levels = tuple(
             PrivacyLevelInfo(
                 name=one.level,
-                limit=limit_text(one.limit),
+                limit=limit_words(one.limit),
                 members=one.members,
                 counts=one.counts,
                 mean_share=one.mean,

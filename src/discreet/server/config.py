@@ -75,6 +75,7 @@ class TableConfig:
     description: str
     source: str = field(repr=False)
     delimiter: str
+    records: Literal["lines", "quoted"]
     engine: Literal["spark"] | None
     spark: str | None
     setting: TableSpec
@@ -201,6 +202,7 @@ def _table(number: int, given: object, folder: Path) -> TableConfig:
             description=str(one.get("description", "")),
             source=declared.source(declared.text(one, where, "source"), folder),
             delimiter=one.get("delimiter", ","),
+            records=one.get("records", "lines"),
             engine=one.get("engine"),
             spark=one.get("spark"),
             setting=setting,

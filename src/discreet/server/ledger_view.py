@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from discreet.accounting.guarantee import Guarantee, describe
+from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
+from discreet.ledger._limit_words import cost_words
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.spending_history import BudgetStep, spending_steps
+from discreet.ledger.statement import Statement
 from discreet.ledger.store import Store
 from discreet.server.config import Config, TableConfig, is_name
-from discreet.server.schemas import AccountInfo, BudgetInfo, EntryInfo, VerificationInfo
+from discreet.server.schemas import (
+    AccountInfo,
+    BudgetInfo,
+    EntryInfo,
+    StatementLineInfo,
+    VerificationInfo,
+)
 from discreet.server.table_registry import budget_info
 from discreet.server.users import User
 from discreet.spec.budget_arithmetic import amount_spent, days_left
+
+_LINES = 12
+"""Releases that a page lists one by one."""
 
 # ── Accounts of users ────────────────────────────────────────────────────────────────────────────
 
@@ -33,6 +45,7 @@ class UserBudgets:
         self._ledger = ledger
         self._known: dict[str, Account] = {}
         self._left: dict[str, tuple[str, float]] = {}
+        self._told: dict[str, tuple[str, Statement]] = {}
         for table in config.tables.values():
             self._known[table.account] = ledger.account(table.account, limit=table.limit)
 
@@ -58,6 +71,15 @@ class UserBudgets:
         if known is None or known[0] != head:
             known = head, float(account.remaining)  # not older than the head that it goes with
             self._left[account.name] = known
+        return known[1]
+
+    def statement(self, account: Account) -> Statement:
+        """The statement of an account; made once for each entry of it."""
+        head = account.head
+        known = self._told.get(account.name)
+        if known is None or known[0] != head:
+            known = head, account.statement(most=_LINES)
+            self._told[account.name] = known
         return known[1]
 
     def account(self, name: str) -> Account:
@@ -158,6 +180,7 @@ def _account(
     head = account.head
     expires = account.expires
     days = _days(steps, budget.remaining)
+    told = budgets.statement(account)
     return AccountInfo(
         budget=budget,
         table=table,
@@ -167,26 +190,43 @@ def _account(
         entries=int(head.partition(":")[0]),
         head=head,
         expires=None if expires is None else expires.isoformat(timespec="seconds"),
-        history=tuple(_entry(step) for step in steps),
+        history=tuple(_entry(step, account.limit) for step in steps),
+        statement=_lines(told),
+        statement_words=told.words,
         forecast=_in_words(days, budget.remaining),
         days_left=days,
+    )
+
+
+def _lines(told: Statement) -> tuple[StatementLineInfo, ...]:
+    return tuple(
+        StatementLineInfo(
+            entry=line.entry,
+            time=line.time.isoformat(timespec="seconds"),
+            label=line.label,
+            outcome=line.outcome,
+            alone=told.shown(line.alone),
+            added=told.shown(line.added),
+            total=told.shown(line.total),
+        )
+        for line in told.lines
     )
 
 
 def _spent(budget: BudgetInfo) -> str:
     """What is spent of the limit."""
     spent = amount_spent(budget.remaining, budget.limit, measure=budget.currency)
-    return f"{budget.currency} {spent:.4g}"
+    return f"{budget.currency} {short(spent)}"
 
 
-def _entry(step: BudgetStep) -> EntryInfo:
+def _entry(step: BudgetStep, limit: Guarantee) -> EntryInfo:
     one = step.entry
     return EntryInfo(
         sequence=one.sequence,
         time=one.time.isoformat(timespec="seconds"),
         kind=one.kind,
         label=one.label,
-        cost=None if one.guarantee is None else describe(one.guarantee.event),
+        cost=None if one.guarantee is None else cost_words(one.guarantee.event, limit),
         outcome=one.outcome,
         remaining=None if step.remaining is None else float(step.remaining),
     )

@@ -11,10 +11,17 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.guarantee import Guarantee, describe_epsilon
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
+from discreet.ledger._limit_words import limit_measure
 from discreet.ledger.account import Account
-from discreet.query._release_plan import ReleasePlan, TableSpec, plan_release
+from discreet.query._release_plan import (
+    PlannedQuery,
+    PlannedScan,
+    ReleasePlan,
+    TableSpec,
+    plan_release,
+)
 from discreet.query.budget import QueryBudget
 from discreet.query.builders import Query
 from discreet.query.error_forecast import ErrorForecast, forecast
@@ -34,9 +41,8 @@ from discreet.server.schemas import (
 from discreet.spec.budget_arithmetic import (
     amount_left,
     curve_budgets,
-    fast_budget,
+    fast_budgets,
     limit_amount,
-    limit_measure,
     share_of_limit,
     stated_amount,
 )
@@ -44,9 +50,7 @@ from discreet.spec.query_size import count_cells, count_groups, rows_per_group
 from discreet.spec.ranges import range_content
 from discreet.spec.release_file import BudgetStatus
 from discreet.spec.statistics import ReleaseSpec, StatisticSpec, is_ranges, release_spec
-from discreet.tables._execute import ReleaseBatch
-from discreet.tables.range_release import AnyPlannedRanges
-from discreet.tables.release import describe_epsilon, describe_protection
+from discreet.tables.release import describe_protection
 
 # ── Limits of a request ──────────────────────────────────────────────────────────────────────────
 # A server has others to serve: it refuses what would keep one worker busy.
@@ -58,7 +62,7 @@ MOST_SEARCHES = 10
 """Ranges and targets in one request: each may take a second or two of a core."""
 LEAST, MOST = Fraction(1, 1_000_000_000), Fraction(1_000_000)
 """Of an epsilon or a rho."""
-_PRICE = ("epsilon", "delta", "rho", "within")
+_PRICE = ("epsilon", "delta", "rho", "noise", "within")
 
 
 def check_searches(number: int) -> None:
@@ -117,17 +121,17 @@ class PricedRequest:
 
     text: str
     asked: ReleaseSpec
-    work: ReleaseBatch
+    plan: ReleasePlan
 
     @property
     def title(self) -> str:
         """What is asked, in a few words."""
-        return "; ".join(self.work.titles)
+        return "; ".join(self.plan.titles)
 
     @property
     def guarantee(self) -> Guarantee:
         """What all of it costs."""
-        return self.work.guarantee
+        return self.plan.guarantee
 
 
 def price_request(
@@ -193,7 +197,7 @@ def _designed(table: TableConfig, text: str, *, patient: bool) -> tuple[PricedRe
         cells = check_sizes(given, table.setting)
         found = release_spec(given, setting=table.setting, limit={table.measure: 1})
         check_amounts(found)
-        return PricedRequest(text=text, asked=found, work=found.work()), cells
+        return PricedRequest(text=text, asked=found, plan=found.plan()), cells
 
 
 def warm(table: TableConfig) -> None:
@@ -256,15 +260,15 @@ def plan(
 def _public(named: _NamedQuery, text: str, *, compare: bool) -> Mapping[str, Any]:
     """All of a plan that does not depend on who asks."""
     table, found = named.table, _question(named, text)
-    work, setting = found.work, found.asked.setting
+    work, setting = found.plan, found.asked.setting
     statistics: dict[int, StatisticPlanInfo] = {}
     raw = [given for given in json.loads(text) if not is_ranges(given)]
-    for place, one, index in _questions(found.asked, work):
+    for place, one, index in _questions(found.asked):
         made = _statistic(table, one, work, index)
         if compare:
             made = replace(
                 made,
-                alternatives=_alternatives(setting, one, _settled(work, index), made.rows),
+                alternatives=_alternatives(setting, one, work.questions[index], made.rows),
                 curve=_curve(named, _unpriced(raw[place]), made.rows),
             )
         statistics[place] = made
@@ -278,24 +282,19 @@ def _public(named: _NamedQuery, text: str, *, compare: bool) -> Mapping[str, Any
         "worth": guarantee_line(found),
         "promise": plainly(found.guarantee),
         "protects": describe_protection(setting),
-        "passes": len(work.passes),
+        "passes": len(work.scans),
     }
 
 
-def _questions(given: ReleaseSpec, work: ReleaseBatch) -> list[tuple[int, StatisticSpec, int]]:
+def _questions(given: ReleaseSpec) -> list[tuple[int, StatisticSpec, int]]:
     """Place in the list, statistic, and its number in the design."""
-    if work.design is None:
-        return []
     return [(place, given.statistics[place], i) for i, place in enumerate(given.order())]
 
 
 def _statistic(
-    table: TableConfig, one: StatisticSpec, work: ReleaseBatch, index: int
+    table: TableConfig, one: StatisticSpec, work: ReleasePlan, index: int
 ) -> StatisticPlanInfo:
-    planned = work.design
-    if planned is None:  # pragma: no cover - there is a question, so there is a design
-        raise InvalidArgument("statistics: there is no question.")
-    asked_for = planned.questions[index]
+    asked_for = work.questions[index]
     rows = one.expected_rows
     if rows is None and table.expected_rows is not None:  # a guess: groups that are alike
         rows = rows_per_group(table.expected_rows, [len(asked_for.keys)])
@@ -311,11 +310,19 @@ def _statistic(
         level=error.confidence,
         rows=error.expected_rows,
         step=error.step,
-        mechanism=planned.words(asked_for),
+        mechanism=work.words(asked_for),
         target=None if one.within is None else float(one.within),
         met=None if one.within is None else (error.width or math.inf) <= one.within,
         amount=budget_amounts(one.budget),
     )
+
+
+def _least(
+    setting: TableSpec, query: Query, price: QueryBudget, expected_rows: int | None
+) -> ErrorForecast:
+    """The error with the better noise, calibrated fast."""
+    found = [_one(setting, query, one, expected_rows) for one in fast_budgets(price)]
+    return min(found, key=lambda one: math.inf if one.width is None else one.width)
 
 
 def _one(
@@ -325,23 +332,28 @@ def _one(
     return forecast(made.questions[0], expected_rows=expected_rows, confidence=LEVEL)
 
 
-def _settled(work: ReleaseBatch, index: int) -> str | None:
-    """How quantiles will be found; the design says it where the question does not."""
-    return None if work.design is None else work.design.questions[index].query.method
-
-
 def _alternatives(
-    setting: TableSpec, one: StatisticSpec, settled: str | None, expected_rows: int | None
+    setting: TableSpec,
+    one: StatisticSpec,
+    planned: PlannedQuery,
+    expected_rows: int | None,
 ) -> tuple[AlternativeInfo, ...]:
     """The same question with other noise, and quantiles by other methods, at the same price."""
-    price = one.budget
+    price, noise = one.budget, planned.noise_name
+    # How quantiles will be found; the design says it where the question does not.
+    settled = planned.query.method
     ways: list[tuple[str, Query, QueryBudget, bool]] = []
     if price.epsilon is not None:
         delta = price.delta or _DELTA
-        normal = QueryBudget(epsilon=price.epsilon, delta=delta)
+        normal = QueryBudget(epsilon=price.epsilon, delta=delta, noise="gaussian")
         ways = [
-            ("Laplace noise", one.query, QueryBudget(epsilon=price.epsilon), price.delta is None),
-            (f"Gaussian noise, delta {float(delta):g}", one.query, normal, price.delta is not None),
+            (
+                "Laplace noise",
+                one.query,
+                QueryBudget(epsilon=price.epsilon, delta=price.delta, noise="laplace"),
+                noise == "laplace",
+            ),
+            (f"Gaussian noise, delta {float(delta):g}", one.query, normal, noise == "gaussian"),
         ]
     if one.query.q:
         ways = [
@@ -351,7 +363,7 @@ def _alternatives(
     found = []
     for name, query, amount_of, chosen in ways:
         with suppress(PrivacyError):  # not every question can be answered in every way
-            error = _one(setting, query, fast_budget(amount_of), expected_rows)
+            error = _least(setting, query, amount_of, expected_rows)
             std, width = _finite(error.std), _finite(error.width)
             found.append(AlternativeInfo(name=name, std=std, width=width, chosen=chosen))
     return tuple(found)
@@ -368,7 +380,9 @@ def _curve(named: _NamedQuery, text: str, expected_rows: int | None) -> tuple[Er
     points = []
     for x, price in curve_budgets(measure, delta=delta):
         with suppress(PrivacyError):
-            error = _one(table.setting, one.query, fast_budget(price), expected_rows)
+            error = _least(
+                table.setting, one.query, replace(price, noise=one.budget.noise), expected_rows
+            )
             points.append(ErrorPoint(amount=x, std=_finite(error.std), width=_finite(error.width)))
     return tuple(points)
 
@@ -379,7 +393,7 @@ def _unpriced(given: Mapping[str, Any]) -> str:
     return canonical_text({**rest, "rho": 1} if "rho" in rest else rest)
 
 
-def _ranges(table: TableConfig, one: AnyPlannedRanges) -> RangePlanInfo:
+def _ranges(table: TableConfig, one: PlannedScan) -> RangePlanInfo:
     content = range_content(one, _limit(table))
     kept = {name: content[name] for name in ("name", "asked", "budget", "share", "cells")}
     return RangePlanInfo(

@@ -22,6 +22,8 @@ class ColumnInfo:
     step: float | str | None = None
     """The grid of real numbers, or "day" and "hour" of dates."""
     missing: int | float | str | bool | None = None
+    """What stands for a missing value; None or "exclude": nothing, it is left out."""
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +208,19 @@ class EntryInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatementLineInfo:
+    """A release in the statement of an account, in the measure of its limit."""
+
+    entry: int
+    time: str
+    label: str
+    outcome: str
+    alone: str
+    added: str
+    total: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccountInfo:
     """An account with its history."""
 
@@ -218,6 +233,10 @@ class AccountInfo:
     head: str
     expires: str | None
     history: tuple[EntryInfo, ...]
+    statement: tuple[StatementLineInfo, ...]
+    """The latest releases of this period: what each cost by itself, added, and the total."""
+    statement_words: tuple[str, ...]
+    """What was spent and what is left, in sentences."""
     forecast: str
     """When it will be empty at this pace, in words."""
     days_left: float | None

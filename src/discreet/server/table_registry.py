@@ -10,18 +10,19 @@ from discreet.core import events
 from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
 from discreet.data.schema import ColumnSpec
+from discreet.data.source import is_changed
+from discreet.ledger._limit_words import limit_measure, limit_words
 from discreet.ledger.account import Account
 from discreet.server.config import TableConfig
 from discreet.server.schemas import BudgetInfo, ColumnInfo, TableInfo
-from discreet.spec.budget_arithmetic import limit_amount, limit_measure
-from discreet.spec.release_file import limit_text
+from discreet.spec.budget_arithmetic import limit_amount
 from discreet.spec.table import column_granularity, column_value
 from discreet.tables.release import describe_protection
 from discreet.tables.table import Table, table
 
 
 class TableOpener:
-    """Opens the source of each table once; threads share it."""
+    """Opens the source of each table once, and again when its file changed; threads share it."""
 
     def __init__(self) -> None:
         self._sources: dict[str, Any] = {}
@@ -31,7 +32,7 @@ class TableOpener:
         """The table, charged to an account. Its rows are not read."""
         with self._turn:
             source = self._sources.get(config.name)
-            if source is None:
+            if source is None or is_changed(source):
                 made = _opened(config, account)
                 self._sources[config.name] = made._source  # noqa: SLF001 - kept for the next account
                 return made
@@ -50,6 +51,7 @@ def _opened(config: TableConfig, account: Account) -> Table:
         account=account,
         relation=setting.relation,
         delimiter=config.delimiter,
+        records=config.records,
         engine=config.engine,
         spark=config.spark,
     )
@@ -91,11 +93,12 @@ def budget_info(name: str, limit: Guarantee, remaining: float) -> BudgetInfo:
         limit=limit_amount(limit),
         remaining=remaining,
         delta=delta,
-        limit_words=limit_text(limit),
+        limit_words=limit_words(limit),
     )
 
 
 def _column(name: str, column: ColumnSpec) -> ColumnInfo:
+    unknown = not isinstance(column, schema.TextColumn) and schema.is_nullable(column)
     match column:
         case schema.NumericColumn():
             step = column_granularity(column)
@@ -104,7 +107,8 @@ def _column(name: str, column: ColumnSpec) -> ColumnInfo:
                 kind="integer" if step is None else "real",
                 lower=column_value(column, column.lower),
                 upper=column_value(column, column.upper),
-                missing=column_value(column, column.missing),
+                missing=None if unknown else column_value(column, column.missing),
+                required=column.required,
                 step=step,
             )
         case schema.CategoryColumn():
@@ -112,15 +116,27 @@ def _column(name: str, column: ColumnSpec) -> ColumnInfo:
                 name=name,
                 kind="category",
                 levels=cast("tuple[str | int, ...]", column.labels),
-                missing=cast("str | int", column.labels[column.missing]),
+                missing=cast("str | int", [*column.labels, schema.EXCLUDE][column.missing]),
+                required=column.required,
             )
         case schema.DateColumn(lower=low, upper=high, missing=gap, step=step):
             first, last, none = (str(schema.date_label(x, step=step)) for x in (low, high, gap))
             return ColumnInfo(
-                name=name, kind="date", lower=first, upper=last, missing=none, step=step
+                name=name,
+                kind="date",
+                lower=first,
+                upper=last,
+                missing=None if unknown else none,
+                required=column.required,
+                step=step,
             )
         case schema.BooleanColumn(missing=gap):
-            return ColumnInfo(name=name, kind="boolean", missing=bool(gap))
+            return ColumnInfo(
+                name=name,
+                kind="boolean",
+                missing=None if unknown else bool(gap),
+                required=column.required,
+            )
         case schema.TextColumn():
             return ColumnInfo(name=name, kind="text")
         case schema.LookupColumn(inner=inner):

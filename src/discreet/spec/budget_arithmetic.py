@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from discreet.accounting import composition
 from discreet.accounting.conversion import gaussian_sigma
@@ -17,27 +17,16 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.ledger._filter_rules import rule_for
+from discreet.ledger._limit_words import LimitMeasure
+from discreet.ledger._limit_words import cost_amount as amount_of_event
 from discreet.query.budget import QueryBudget, budget
 
-LimitMeasure: TypeAlias = Literal["epsilon", "rho", "mu"]
 _CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000))
 _LARGEST_FACTOR = 1 << 20
 _CLOSE = Fraction(101, 100)
 
 
 # ── Amounts ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def limit_measure(limit: Guarantee) -> LimitMeasure:
-    """The measure in which a limit counts."""
-    match limit.event:
-        case events.ZcdpEvent():
-            return "rho"
-        case events.GdpEvent():
-            return "mu"
-        case _:
-            return "epsilon"
 
 
 def limit_amount(limit: Guarantee) -> float:
@@ -55,10 +44,7 @@ def limit_amount(limit: Guarantee) -> float:
 
 def cost_amount(cost: Guarantee, limit: Guarantee) -> float:
     """A cost in the measure of a limit; Unsupported, with what to do, if it has none there."""
-    if isinstance(limit.event, events.ApproxEvent) and limit.event.delta:
-        return cost.epsilon(float(limit.event.delta))
-    price = float(rule_for(limit).price(cost.event)[0] or math.inf)
-    return math.sqrt(price) if isinstance(limit.event, events.GdpEvent) else price
+    return amount_of_event(cost.event, limit)
 
 
 def stated_amount(cost: Guarantee, limit: Guarantee) -> float:
@@ -130,12 +116,16 @@ def days_left(remaining: Sequence[float], *, days: float, now: float) -> float |
 # ── Budgets of plans ─────────────────────────────────────────────────────────────────────────────
 
 
-def fast_budget(given: QueryBudget) -> QueryBudget:
-    """For comparisons: Gaussian noise by its formula, not certified to the last digit."""
+def fast_budgets(given: QueryBudget) -> tuple[QueryBudget, ...]:
+    """For comparisons: each noise by its formula, not certified to the last digit."""
     if given.delta is None or given.epsilon is None:
-        return given
+        return (given,)
     sigma = gaussian_sigma(float(given.epsilon), delta=float(given.delta))
-    return QueryBudget(rho=Fraction(1 / (2 * sigma**2)))
+    ways = {
+        "laplace": QueryBudget(epsilon=given.epsilon),
+        "gaussian": QueryBudget(rho=Fraction(1 / (2 * sigma**2)), noise="gaussian"),
+    }
+    return tuple(ways[noise] for noise in given.noises)
 
 
 def curve_budgets(

@@ -52,8 +52,8 @@ def _cells(found: LocalRanges, confidence: float) -> list[Row]:
     labels = [found.domain.label(cell) for cell in range(found.domain.size)]
     ends = [(label, label) if not isinstance(label, tuple) else label for label in labels]
     first, last = (np.array([end[side] for end in ends]) for side in (0, 1))
-    low, high = found.interval(first, last, confidence=confidence)
-    columns = (found.cells, found.std(first, last), low, high)
+    low, high = found.answer_interval(first, last, confidence=confidence)
+    columns = (found.cells, found.answer_std(first, last), low, high)
     return _columns(("cell", "count", "std", "low", "high"), map(str, labels), *columns)
 
 

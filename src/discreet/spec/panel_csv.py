@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.data.source import run_sealed
+from discreet.data._float_columns import read_columns
+from discreet.data.source import open_source, run_sealed
 from discreet.noise.distribution import Floats
 
 _MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "."})
@@ -85,6 +86,28 @@ def _lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         for row in reader:
             if row:
                 yield reader.line_num, row
+
+
+def read_private(path: Path, layout: PanelLayout) -> PanelFile:
+    """A panel for a private fit: each line is read by itself, and none can make this fail.
+
+    The first line is public. What is missing or no number, and all values of a line that does not
+    fit, are NaN. Nobody's name is kept.
+    """
+    if layout.long:
+        raise InvalidArgument(
+            "A private fit needs one line for each person: where a line is one value, the times "
+            "themselves come from people's lines."
+        )
+    if path.suffix == ".gz":
+        raise InvalidArgument(f"{path}: unpack it for a private fit.")
+    source = open_source(path, format="csv", delimiter=layout.delimiter)
+    head = list(source.columns)
+    place = 0 if layout.person is None else _place(head, layout.person)
+    times = tuple(name for i, name in enumerate(head) if i != place)
+    if not times:
+        raise OutOfDomain("The panel has one column: names of people, and no times.")
+    return PanelFile(values=read_columns(source, times), names=(), times=times)
 
 
 _Read = tuple[tuple[str, ...], tuple[str, ...], Floats]

@@ -62,14 +62,24 @@ def _statistic(query: Query) -> dict[str, Any]:
         found["of"] = _sent(query.value)
     if query.second_value is not None:
         found["of"] = [found["of"], _sent(query.second_value)]
-    if query.by:
-        found["by"] = [{"column": name, **_sent(one)} for name, one in query.by.items()]
+    groups = dict(query.by)
+    if query.kind == "count_distinct":
+        _, value = groups.popitem()
+        found["of"] = _sent(value)
+    if groups:
+        found["by"] = [{"column": name, **_sent(one)} for name, one in groups.items()]
     if query.keys is not None:
         values = [[written.write_label(part) for part in key] for key in query.keys]
         found["keys"] = {"values": values, "include_other": query.include_other}
     if query.kind == "quantiles":
         found["q"] = [written.write_label(q) for q in query.q]
-    found |= {name: getattr(query, name) for name in ("bins", "method")}
+    found |= {name: getattr(query, name) for name in ("bins", "method", "at_least")}
+    if query.sampling:
+        found["sampling"] = True
+    if query.expected_ratio is not None:
+        found["expected_ratio"] = written.write_label(query.expected_ratio)
+    if query.to is not None:
+        found["to"] = [written.write_label(one) for one in query.to]
     return {name: one for name, one in found.items() if one is not None}
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from discreet.noise.distribution import Floats
+from discreet.query._release_plan import PlannedScan
 from discreet.ranges.grid.plan import GridPlan
 from discreet.ranges.plan import RangePlan, StrategyCandidate
 from discreet.spec.release_file import BudgetStatus
-from discreet.tables.range_release import AnyPlannedRanges
 
 _LEVEL = 0.95
 
 
-def range_content(one: AnyPlannedRanges, found: BudgetStatus) -> dict[str, Any]:
+def range_content(one: PlannedScan, found: BudgetStatus) -> dict[str, Any]:
     """What a plan shows about ranges, for machines."""
     plan = one.ranked
     shown, errors = _errors(plan)

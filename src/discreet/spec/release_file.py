@@ -5,27 +5,28 @@ Also what the account of a file says about a cost, for plan and release.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from discreet.accounting.guarantee import Guarantee, describe
+from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 from discreet.ledger._filter_rules import rule_for
+from discreet.ledger._limit_words import limit_measure, limit_words
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
+from discreet.query._release_plan import ReleasePlan
 from discreet.spec import table as declared
 from discreet.spec.budget_arithmetic import (
     cost_amount,
     limit_amount,
-    limit_measure,
     share_of_limit,
     smallest_factor,
 )
 from discreet.spec.statistics import ReleaseSpec, release_spec
-from discreet.tables._execute import ReleaseBatch
 
 # ── The file ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -37,6 +38,7 @@ class ReleaseFile(ReleaseSpec):
     title: str
     source: str
     delimiter: str
+    records: Literal["lines", "quoted"]
     engine: Literal["spark"] | None
     spark: str | None
     ledger: str
@@ -58,6 +60,7 @@ def read(path: Path) -> ReleaseFile:
         title=str(content.get("title", path.stem)),
         source=declared.source(declared.text(table, "table", "source"), path.parent),
         delimiter=table.get("delimiter", ","),
+        records=table.get("records", "lines"),
         engine=table.get("engine"),
         spark=table.get("spark"),
         setting=setting,
@@ -66,6 +69,7 @@ def read(path: Path) -> ReleaseFile:
         limit=None if given is None else declared.limit(given, setting.relation),
         statistics=checked.statistics,
         ranges=checked.ranges,
+        marginals=checked.marginals,
     )
 
 
@@ -92,7 +96,8 @@ class BudgetStatus:
         if self.account is not None:
             return self.account.can_afford(cost)
         rule = rule_for(self.limit)
-        return rule.allows(rule.price(cost.event), rule.mode(cost.event))
+        price = rule.price(cost.event)
+        return rule.allows(price, rule.mode(cost.event)) or rule.allows_exactly(cost.event)
 
     def share(self, cost: Guarantee) -> float:
         """The part of the whole limit that a cost takes by itself."""
@@ -111,7 +116,7 @@ def budget_status(file: ReleaseFile) -> BudgetStatus:
         account = found.get(file.account)
     if account is not None and file.limit not in (None, account.limit):
         raise InvalidArgument(
-            f"account: {file.account!r} exists with the limit {limit_text(account.limit)}, "
+            f"account: {file.account!r} exists with the limit {limit_words(account.limit)}, "
             "which never changes; leave limit out, or take another name."
         )
     limit = file.limit if account is None else account.limit
@@ -122,14 +127,16 @@ def budget_status(file: ReleaseFile) -> BudgetStatus:
     return BudgetStatus(name=file.account, limit=limit, account=account)
 
 
-def relaxation(file: ReleaseFile, planned: ReleaseBatch, found: BudgetStatus) -> float | None:
+def relaxation(file: ReleaseFile, planned: ReleasePlan, found: BudgetStatus) -> float | None:
     """How many times as wide all targets must be to fit into what is left; None if that is no use.
 
     A hundredth part too wide at most; the answer has been checked.
     """
 
     def fits(factor: Fraction) -> bool:
-        wider = ReleaseBatch(design=file.relaxed(factor).design(), ranges=planned.ranges)
+        wider = replace(
+            file.relaxed(factor).design(), ranges=planned.ranges, marginals=planned.marginals
+        )
         return found.can_afford(wider.guarantee)
 
     return smallest_factor(fits)
@@ -139,19 +146,4 @@ def account_text(account: Account) -> str:
     """The budget after a release."""
     left, kind = float(account.remaining), account.limit.event
     what = "a pure epsilon of " if isinstance(kind, events.ApproxEvent) else ""
-    return f"account {account.name!r}: limit {limit_text(account.limit)}, left {what}{left:.4g}"
-
-
-def limit_text(limit: Guarantee) -> str:
-    """The limit as its owner would say it."""
-    match limit.event:
-        case events.ApproxEvent(epsilon, delta):
-            return f"epsilon {float(epsilon):g}, delta {float(delta):g}"
-        case events.PureEvent(epsilon):
-            return f"epsilon {float(epsilon):g}"
-        case events.ZcdpEvent(rho, _):
-            return f"rho {float(rho):g}"
-        case events.GdpEvent(mu):
-            return f"mu {float(mu):g}"
-        case _:
-            return describe(limit.event)
+    return f"account {account.name!r}: limit {limit_words(account.limit)}, left {what}{short(left)}"

@@ -17,6 +17,8 @@ from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.data import expression_json as written
 from discreet.data.expression import Expression, col
 from discreet.data.program import ContributionLimits
+from discreet.marginals.plan import MarginalPlan
+from discreet.marginals.table_query import plan_marginals
 from discreet.query import builders
 from discreet.query._release_plan import ReleasePlan, TableSpec, join_plans, plan_release
 from discreet.query.budget import QueryBudget, budget
@@ -26,12 +28,15 @@ from discreet.ranges.grid.table_query import GridQuery, plan_grid_query, rectang
 from discreet.ranges.table_query import RangeQuery, plan_query, range_budget_for, ranges
 from discreet.spec import query_json as sent
 from discreet.spec.table import LIMITS, known, text
-from discreet.tables._execute import ReleaseBatch
 from discreet.tables.range_release import AnyPlannedRanges
 
 _AMOUNTS = ("epsilon", "delta", "rho")
 _RANGE_OPTIONS = ("workload", "bins", "edges", "name")
 _RANGES = ("kind", "of", "where", "expected_rows", "within", *_RANGE_OPTIONS, *LIMITS, *_AMOUNTS)
+_MARGINALS = (
+    *("kind", "tables", "columns", "where", "objective", "weights", "ranges", "expected_rows"),
+    *("max_rows_per_unit", *_AMOUNTS),
+)
 _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
     "is": lambda column, value: column == value,
     "is_not": lambda column, value: column != value,
@@ -41,16 +46,36 @@ _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
     "at_most": lambda column, value: column <= value,
     "below": lambda column, value: column < value,
 }
-_SUMS = ("sum", "mean", "variance", "covariance")
-_KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles", "ranges")
+_SUMS = ("sum", "mean", "variance", "std", "covariance", "correlation", "ratio", "weighted_mean")
+_GROUPS = ("share", "compare", "count_distinct")
+_ORDERED = ("median", "minimum", "maximum", "quantiles")
+_KINDS = ("count", "units", "histogram", *_SUMS, *_GROUPS, *_ORDERED, "ranges")
+_PAIRS = ("covariance", "correlation", "ratio", "weighted_mean")
 _RANKS = ("q", "bins", "method")
+_MORE = ("sampling", "expected_ratio", "to", "at_least")
 _ROWS = ("by", "keys", "edges", "where", "expected_rows")
-_STATISTIC = ("name", "kind", "of", *_ROWS, *_RANKS, *LIMITS, "within", "weight", *_AMOUNTS)
+_STATISTIC = (
+    "name",
+    "kind",
+    "of",
+    *_ROWS,
+    *_RANKS,
+    *_MORE,
+    *LIMITS,
+    "within",
+    "weight",
+    *_AMOUNTS,
+    "noise",
+)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "edges": ("histogram",),
     "q": ("quantiles",),
-    "bins": ("median", "quantiles"),
-    "method": ("median", "quantiles"),
+    "bins": _ORDERED,
+    "method": _ORDERED,
+    "sampling": ("mean", "ratio", "weighted_mean", "compare"),
+    "expected_ratio": ("ratio",),
+    "to": ("compare",),
+    "at_least": ("count_distinct",),
 }
 
 
@@ -150,13 +175,15 @@ class ReleaseSpec:
     setting: TableSpec
     statistics: tuple[StatisticSpec, ...]
     ranges: tuple[RangeStatistic, ...] = ()
+    marginals: tuple[MarginalPlan, ...] = ()
+    """Many tables at once, as they are planned."""
 
-    def work(self) -> ReleaseBatch:
+    def plan(self) -> ReleasePlan:
         """Statistics and ranges together; structures for ranges are chosen here."""
-        return ReleaseBatch(
-            design=self.design() if self.statistics else None,
-            ranges=tuple(one.planned(self.setting) for one in self.ranges),
-        )
+        ranges = tuple(one.planned(self.setting) for one in self.ranges)
+        if not self.statistics:
+            return ReleasePlan(ranges=ranges, marginals=self.marginals)
+        return replace(self.design(), ranges=ranges, marginals=self.marginals)
 
     def relaxed(self, factor: Fraction) -> Self:
         """The same with targets so many times as wide, where amounts follow from them."""
@@ -182,7 +209,9 @@ class ReleaseSpec:
         """Amounts of one kind add up, so they are designed together; deltas stay apart."""
         bundles: dict[object, list[int]] = {}
         for place, one in enumerate(self.statistics):
-            kind: object = (place,) if one.budget.delta is not None else one.budget.rho is None
+            kind: object = (one.budget.rho is None, one.budget.noise)
+            if one.budget.delta is not None:
+                kind = (place,)
             if one.weight is not None:
                 kind = one.budget
             bundles.setdefault(kind, []).append(place)
@@ -198,8 +227,10 @@ class ReleaseSpec:
         else:
             weights = [one.budget.rho or one.budget.epsilon or Fraction(0) for one in chosen]
             total = sum(weights, start=Fraction(0))
-            rho = chosen[0].budget.rho is not None
-            whole = QueryBudget(rho=total) if rho else QueryBudget(epsilon=total)
+            rho, noise = chosen[0].budget.rho is not None, chosen[0].budget.noise
+            whole = QueryBudget(
+                rho=total if rho else None, epsilon=None if rho else total, noise=noise
+            )
         queries = [one.query for one in chosen]
         return plan_release(queries, setting=self.setting, budget=whole, weights=weights)
 
@@ -219,7 +250,12 @@ def release_spec(
         statistics=tuple(
             _statistic(i, one, folder, setting=setting, limit=limit)
             for i, one in enumerate(statistics, 1)
-            if not is_ranges(one)
+            if not is_ranges(one) and not _is_marginals(one)
+        ),
+        marginals=tuple(
+            _marginals(i, one, setting=setting, allowed=folder is not None)
+            for i, one in enumerate(statistics, 1)
+            if _is_marginals(one)
         ),
         ranges=tuple(
             _ranges(i, one, setting=setting, limit=limit)
@@ -230,7 +266,8 @@ def release_spec(
 
 
 def _budget(given: Mapping[str, Any]) -> QueryBudget:
-    return budget(**{name: sent.read_label(given.get(name)) for name in _AMOUNTS})
+    amounts = {name: sent.read_label(given.get(name)) for name in _AMOUNTS}
+    return budget(**amounts, noise=given.get("noise"))
 
 
 def _statistic(
@@ -260,9 +297,13 @@ def _statistic(
             )
         if "weight" in given:
             raise InvalidArgument("weight splits an amount: state epsilon or rho.")
-        kind = _budget({"epsilon": 1, "delta": given.get("delta")})
-        if _concentrated(limit) and kind.delta is None:
-            kind = budget(rho=1)
+        noise = given.get("noise")
+        concentrated = _concentrated(limit) and given.get("delta") is None
+        kind = _budget(
+            {"rho": 1, "noise": noise}
+            if concentrated
+            else {"epsilon": 1, "delta": given.get("delta"), "noise": noise}
+        )
         found = StatisticSpec(query=query, budget=kind, expected_rows=rows, found=True)
         return _targeted(found, wanted, setting=setting)
     except (PrivacyError, TypeError) as error:
@@ -289,6 +330,38 @@ def _ranges(
         raise InvalidArgument(f"statistic {number}: {error}") from None
 
 
+def _is_marginals(given: object) -> bool:
+    return isinstance(given, Mapping) and given.get("kind") == "marginals"
+
+
+def _marginals(
+    number: int, given: Mapping[str, Any], *, setting: TableSpec, allowed: bool
+) -> MarginalPlan:
+    """`tables` is an order or a list of lists, `columns` are as the groups of a count."""
+    where = f"statistic {number}"
+    given = known(where, given, _MARGINALS)
+    try:
+        if not allowed:
+            raise InvalidArgument("kind marginals is for release files and Table.marginals.")
+        if "tables" not in given:
+            raise InvalidArgument("tables must be an order, such as 2, or lists of columns.")
+        weights = given.get("weights", [])
+        return plan_marginals(
+            given["tables"],
+            setting=setting,
+            budget=_budget(given),
+            chosen=_groups(given["columns"]) if "columns" in given else None,
+            where=_condition(given.get("where")),
+            objective=given.get("objective", "orders"),
+            weights={tuple(one["table"]): sent.read_label(one["weight"]) for one in weights},
+            ranges=given.get("ranges"),
+            max_rows_per_unit=given.get("max_rows_per_unit"),
+            expected_rows=given.get("expected_rows"),
+        )
+    except (PrivacyError, TypeError, KeyError) as error:
+        raise InvalidArgument(f"{where}: {error}") from None
+
+
 def _targeted(one: StatisticSpec, within: Fraction, *, setting: TableSpec) -> StatisticSpec:
     """The statistic at the smallest amount, of the kind that it has, that meets a target."""
     found = budget_for(
@@ -298,6 +371,7 @@ def _targeted(one: StatisticSpec, within: Fraction, *, setting: TableSpec) -> St
         expected_rows=one.expected_rows,
         measure="epsilon" if one.budget.rho is None else "rho",
         delta=one.budget.delta,
+        noise=one.budget.noise,
     )
     return replace(one, budget=found, within=within)
 
@@ -318,25 +392,63 @@ def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
         return builders.histogram(of, edges=edges, where=where, keys=keys, name=name)
     by = _groups(given.get("by", []))
     more: dict[str, Any] = {"where": where, "by": by, "keys": keys, "name": name}
-    if (kind in ("count", "units")) != (of is None):
+    if kind not in ("share", "count") and (kind == "units") != (of is None):
         which = "no of" if of is not None else "of, the name of a column"
         raise InvalidArgument(f"a {kind} takes {which}.")
     pair = [sent.read_value(one) for one in of] if isinstance(of, list) else [of]
-    if (kind == "covariance") != (len(pair) == 2):
-        raise InvalidArgument('a covariance takes of = ["one", "other"], the rest one column.')
-    ranks: dict[str, Any] = {name: given.get(name) for name in ("bins", "method")}
+    if (kind in _PAIRS) != (len(pair) == 2):
+        raise InvalidArgument(
+            f'a {kind} takes of = ["one", "other"].'
+            if kind in _PAIRS
+            else f"a {kind} takes one column; {', '.join(_PAIRS)} take two."
+        )
+    ranks: dict[str, Any] = {name: given[name] for name in ("bins", "method") if name in given}
+    population: dict[str, Any] = {"sampling": given.get("sampling", False)}
     ranks_of = sent.read_labels(given.get("q", []))
     made: dict[object, Callable[[], Query]] = {
-        "count": lambda: builders.count(**more),
+        "count": lambda: builders.count(of=of, **more),
         "units": lambda: builders.count_units(**more),
         "sum": lambda: builders.sum(of, **more),
-        "mean": lambda: builders.mean(of, **more),
+        "mean": lambda: builders.mean(of, **population, **more),
         "variance": lambda: builders.variance(of, **more),
         "covariance": lambda: builders.covariance(*pair, **more),
+        "std": lambda: builders.std(of, **more),
+        "correlation": lambda: builders.correlation(*pair, **more),
+        "ratio": lambda: builders.ratio(
+            pair[0],
+            pair[1],
+            expected_ratio=sent.read_label(given.get("expected_ratio")),
+            **population,
+            **more,
+        ),
+        "weighted_mean": lambda: builders.weighted_mean(pair[0], pair[1], **population, **more),
+        "share": lambda: builders.share(value=of, **more),
+        "compare": lambda: builders.compare(of, to=_to(given.get("to")), **population, **more),
+        "count_distinct": lambda: _distinct(of, given.get("at_least"), more),
+        "minimum": lambda: builders.minimum(of, **ranks, **more),
+        "maximum": lambda: builders.maximum(of, **ranks, **more),
         "median": lambda: builders.median(of, **ranks, **more),
         "quantiles": lambda: builders.quantiles(of, ranks_of, **ranks, **more),
     }
     return made[kind]()
+
+
+def _to(given: object) -> Any:
+    """The group that others are compared with."""
+    if given is None:
+        raise InvalidArgument("a compare takes to, the group that the others are compared with.")
+    read = sent.read_labels(given)
+    return tuple(read) if isinstance(read, list) else read
+
+
+def _distinct(of: Any, at_least: Any, more: Mapping[str, Any]) -> Query:
+    """Without keys: all declared values are counted."""
+    if more["keys"] is not None:
+        raise InvalidArgument("a count_distinct takes no keys: all declared values are counted.")
+    if at_least is None:
+        raise InvalidArgument("a count_distinct takes at_least, a number of units.")
+    rest = {name: one for name, one in more.items() if name != "keys"}
+    return builders.count_distinct(of, at_least=at_least, **rest)
 
 
 def _keys(given: object, folder: Path | None) -> KeySet | None:

@@ -37,7 +37,7 @@ _WORDS_OF_0_1: Mapping[str, tuple[str, ...]] = {
     "grid": ("granularity",),
 }
 """What settings were called in version 0.1: jobs and files that were written then still load."""
-TABLE = ("source", "delimiter", "engine", "spark", "privacy_unit", "relation", *LIMITS)
+TABLE = ("source", "delimiter", "records", "engine", "spark", "privacy_unit", "relation", *LIMITS)
 
 
 def read(path: Path, sections: Sequence[str]) -> Mapping[str, Any]:
@@ -133,6 +133,11 @@ def ledger(url: str, folder: Path) -> str:
     scheme, _, rest = url.partition(":///")
     if scheme == "sqlite" and rest and not rest.startswith("/"):
         return f"sqlite:///{(folder / rest).absolute()}"
+    if url.startswith("memory:"):
+        raise InvalidArgument(
+            "A ledger in memory forgets what was spent when the command ends: name a file, "
+            "sqlite:///FILE."
+        )
     return url
 
 

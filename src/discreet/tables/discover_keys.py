@@ -5,11 +5,10 @@ The cost follows from public facts and is reserved before a row is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from discreet.core import _validate as check
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
 from discreet.data.expression import Expression
 from discreet.data.program import ContributionLimits
@@ -17,11 +16,12 @@ from discreet.mechanisms.partition_selection import Method, PartitionSelection, 
 from discreet.noise.random_source import RandomSource
 from discreet.query import builders
 from discreet.query._answer import NoisyAnswer
-from discreet.query._measure import SumEstimator
+from discreet.query._estimate import SumEstimator
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._release_plan import TableSpec
 from discreet.query.builders import By
 from discreet.tables._open_table import OpenTable
+from discreet.tables._public_facts import table_facts
 from discreet.tables.release import (
     SELECTED,
     Release,
@@ -38,9 +38,11 @@ def plan_key_discovery(
     max_groups_per_unit: int | None,
     minimum: int,
     method: Method | None,
-    amount: Mapping[str, Any],
+    epsilon: Number | None,
+    delta: Number | None,
+    rho: Number | None,
 ) -> PartitionSelection:
-    """The noise and the threshold that the amount buys."""
+    """The noise and the threshold that a budget buys."""
     unit = table.spec.privacy_unit
     groups = max_groups_per_unit
     if groups is None:
@@ -49,17 +51,17 @@ def plan_key_discovery(
         raise InvalidArgument(
             "max_groups_per_unit must be given: how many keys of one unit count at most."
         )
-    if "delta" not in amount:
+    if delta is None:
         raise InvalidArgument("delta must be given: the chance that the key of one unit is shown.")
     # Laplace noise has an epsilon, and epsilons add up in every account.
     return partition_selection(
         groups=check.count("max_groups_per_unit", groups),
         minimum=minimum,
-        method=method or (None if "rho" in amount else "laplace"),
+        method=method or ("laplace" if rho is None else None),
         relation=table.spec.relation,
-        delta=amount["delta"],
-        epsilon=amount.get("epsilon"),
-        rho=amount.get("rho"),
+        delta=delta,
+        epsilon=epsilon,
+        rho=rho,
     )
 
 
@@ -72,16 +74,14 @@ def release_keys(
     rng: RandomSource,
     name: str = "",
 ) -> Release:
-    """The keys that enough units have, with noisy counts of units.
-
-    Theorem: the release, keys and counts, is within the mechanism's guarantee under the table's
-        relation.
-    Proof: of each unit at most ``groups`` keys are counted, chosen by the unit's own rows and the
-        key of the run; so one unit changes at most so many counts by one, and the others not at
-        all. The rest is `partition_selection`. The order of the keys is that of their values.
-    Source: docs/theory/keys.md.
-    Needs: an account; time is not hidden (it grows with the number of keys that occur).
-    """
+    """The keys that enough units have, with noisy counts of units."""
+    # Theorem: the release, keys and counts, is within the mechanism's guarantee under the table's
+    #   relation.
+    # Proof: of each unit at most `groups` keys are counted, chosen by the unit's own rows and the
+    #   key of the run; so one unit changes at most so many counts by one, and the others not at
+    #   all. The rest is `partition_selection`. The order of the keys is that of their values.
+    # Source: docs/theory/keys.md.
+    # Needs: an account; time is not hidden (it grows with the number of keys that occur).
     from discreet.data.execute import KeyPlan, collect_keys  # noqa: PLC0415 - engines are slow
     from discreet.data.source import check_source  # noqa: PLC0415
 
@@ -105,7 +105,7 @@ def release_keys(
         title=title,
         names=tuple(query.by),
         keys=shown,
-        scale=SumEstimator(kind="units", lower=0, upper=1, exponent=0, shifts=(0,)),
+        estimator=SumEstimator(kind="units", lower=0, upper=1, exponent=0, shifts=(0,)),
         parts=(counts,),
     )
     return Release(
@@ -116,6 +116,7 @@ def release_keys(
         receipt=held.receipt,
         mechanism=f"keys: {mechanism!r}",
         privacy_statement=describe_protection(_limited(table.spec, mechanism.groups)),
+        facts={**table_facts(_limited(table.spec, mechanism.groups)), "kind": "keys"},
         _noisy=answer,
     )
 

@@ -18,13 +18,11 @@ T = TypeVar("T", bound=OpenTable)
 def join_public_table(
     table: T, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
 ) -> T:
-    """The table with more columns, each a function of a row's own value of ``on``.
-
-    Theorem: every sensitivity stays as it is.
-    Proof: the public table is fixed and its keys are different, so a row has at most one match; it
-        is neither multiplied nor dropped, and what it gets depends on that row alone.
-    Needs: the public table is public.
-    """
+    """The table with more columns, each a function of a row's own value of ``on``."""
+    # Theorem: every sensitivity stays as it is.
+    # Proof: the public table is fixed and its keys are different, so a row has at most one match;
+    #   it is neither multiplied nor dropped, and what it gets depends on that row alone.
+    # Needs: the public table is public.
     from discreet.data.public_tables import lookups  # noqa: PLC0415 - engines are slow to import
 
     pairs: object = {on: on} if isinstance(on, str) else on
@@ -42,16 +40,14 @@ def join_public_table(
 
 
 def join_by_unit(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
-    """The table with columns of each unit's row in another private table.
-
-    Theorem: sensitivities are those of the table itself, when a neighbor differs in all that one
-        unit has in both tables.
-    Proof: the row that is used of a unit is chosen by that unit's own rows and the key of the run,
-        and it is attached to rows of that unit only. So another unit's rows are the same on both
-        neighbors; those of the unit itself are limited as before, because limits come after.
-    Source: docs/theory/keys.md.
-    Needs: both tables name the same units in the same way, under one relation and one account.
-    """
+    """The table with columns of each unit's row in another private table."""
+    # Theorem: sensitivities are those of the table itself, when a neighbor differs in all that one
+    #   unit has in both tables.
+    # Proof: the row that is used of a unit is chosen by that unit's own rows and the key of the
+    #   run, and it is attached to rows of that unit only. So another unit's rows are the same on
+    #   both neighbors; those of the unit itself are limited as before, because limits come after.
+    # Source: docs/theory/keys.md.
+    # Needs: both tables name the same units in the same way, under one relation and one account.
     from discreet.data.execute import one_row_per_unit  # noqa: PLC0415 - engines are slow
     from discreet.data.source import JoinedSource, check_source  # noqa: PLC0415
 
@@ -59,7 +55,7 @@ def join_by_unit(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
         raise InvalidArgument(f"other must be a private table, got {type(other).__name__}.")
     unit, theirs = table.spec.privacy_unit, other.spec.privacy_unit
     if unit is None or theirs is None:
-        raise InvalidArgument("join_units needs two tables that both name their unit.")
+        raise InvalidArgument("join_by_unit needs two tables that both name their unit.")
     if other.spec.relation is not table.spec.relation:
         raise RelationMismatch(
             f"The tables are under {table.spec.relation!r} and {other.spec.relation!r}."

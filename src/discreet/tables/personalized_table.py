@@ -19,7 +19,9 @@ from discreet.core import canonical_json as canonical
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record
 from discreet.data.expression import Expression, col
 from discreet.data.program import TableScan
 from discreet.data.schema import CategoryColumn, LookupColumn, category
@@ -42,6 +44,7 @@ from discreet.query.personalized_queries import (
     split_levels,
     weighting_tradeoff,
 )
+from discreet.query.result import Result
 from discreet.tables._execute import build_releases
 from discreet.tables._open_table import OpenTable
 from discreet.tables.release import Release, fresh_key, reserve_budget
@@ -80,7 +83,7 @@ def attach_levels(
     if isinstance(table._source, ArrowStreamSource | SparkSource) or isinstance(held, LookupColumn):
         raise Unsupported(
             "A unit may have several rows here, and must have one level: put the levels into a "
-            "table of people and attach them, table.join_units(people, columns=[...])."
+            "table of people and attach them, table.join_by_unit(people, columns=[...])."
         )
     if not isinstance(held, CategoryColumn):
         raise InvalidArgument(f"{column!r} must be a category.")
@@ -98,7 +101,9 @@ def restrict_to_members(
     """The table in which only the admitted members of a crowd have a level; private."""
     held = opened.spec.schema[column]
     if not isinstance(held, LookupColumn) or not isinstance(held.inner, CategoryColumn):
-        raise InvalidArgument("The level of a crowd must be looked up by the unit.")
+        raise InvalidArgument(
+            "The privacy level of a member must be looked up by the privacy unit."
+        )
     places = {str(level): place for place, level in enumerate(held.inner.categories)}
     members = [
         name for name, here in zip(personal_budgets.members, taking.tolist(), strict=True) if here
@@ -121,7 +126,9 @@ def check_members(table: OpenTable, personal_budgets: PersonalBudgets) -> None:
 def _keys(members: Sequence[str], *, textual: bool) -> tuple[str, ...] | tuple[int, ...]:
     if textual:
         if any(not member or "\0" in member for member in members):
-            raise InvalidArgument("Members of the crowd must not be empty or contain NUL here.")
+            raise InvalidArgument(
+                "Members of personal budgets must not be empty or contain NUL here."
+            )
         return tuple(members)
     try:
         keys = tuple(int(member) for member in members)
@@ -130,11 +137,13 @@ def _keys(members: Sequence[str], *, textual: bool) -> tuple[str, ...] | tuple[i
     # "7" and "07" are two members, with a budget each, but one number.
     if any(str(key) != member for key, member in zip_longest(keys, members)):
         raise InvalidArgument(
-            "The unit is a whole number in the table: all members of the crowd must be whole "
+            "The privacy unit is a whole number in the table: all members must be whole "
             "numbers, without leading zeros or spaces."
         )
     if any(abs(key) >= 1 << 63 for key in keys):
-        raise InvalidArgument("Members of the crowd must be numbers of at most 64 bits here.")
+        raise InvalidArgument(
+            "Members of personal budgets must be numbers of at most 64 bits here."
+        )
     return keys
 
 
@@ -147,12 +156,30 @@ _MEMBER = "level of the crowd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalizedRelease:
-    """A published answer, and what it costs the people of each level.
+class PersonalizedRelease(Result):
+    """Hold a release in which each person has the privacy loss of their own level.
 
-    ``release`` is the answer as any other; its guarantee is that of the people who pay the most.
-    ``weights`` say how much a person of each level counts in it: error bars and value are those of
-    the weighted answer, and not of the people who count for less.
+    The value and its interval are those of the weighted number. They do not describe the people who
+    count for less.
+
+    Attributes:
+        release: The release; its guarantee is that of the people with the largest loss.
+        guarantee: Privacy guarantee of each level.
+        weights: Weight of a person of each level.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> people = discreet.table(
+        ...     pd.DataFrame({"level": ["strict", "open"] * 200}),
+        ...     columns={"level": discreet.category(["strict", "open"])},
+        ...     budget=100,
+        ... )
+        >>> personal = people.with_personal_budgets(
+        ...     privacy_levels={"strict": 0.1, "open": 1}, budget="level"
+        ... )
+        >>> personal.count().guarantee["open"].epsilon()
+        0.1
     """
 
     release: Release
@@ -165,11 +192,55 @@ class PersonalizedRelease:
         return self.release.value
 
     def interval(self, confidence: float = _LEVEL) -> tuple[Any, Any]:
-        """Bounds of the weighted answer without noise."""
+        """Return bounds that hold the weighted number without noise.
+
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Lower and upper ends.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> release = personal.count()
+            >>> low, high = release.interval(0.99)
+            >>> low <= release.value <= high
+            True
+        """
         return self.release.interval(confidence)
 
+    @property
+    def std(self) -> Any:
+        """Standard deviation of the noise, in the shape of the value."""
+        return self.release.std
+
+    def rows(self, confidence: float = _LEVEL) -> list[Record]:
+        """List one record for each group, of the weighted number.
+
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Dictionaries with the keys, and `value`, `std`, `low` and `high`.
+
+        Examples:
+            >>> list(personal.count().rows()[0])
+            ['value', 'std', 'low', 'high']
+        """
+        return self.release.rows(confidence)
+
     def to_json(self) -> str:
-        """The whole of it as text; ``from_json`` reads it back."""
+        """Return the whole release as JSON text, for `from_json`.
+
+        Returns:
+            Text with the release, the guarantee of each level, and the weights.
+
+        Examples:
+            >>> type(personal.count().to_json()).__name__
+            'str'
+        """
         content = {
             "discreet_personal_release": VERSION,
             "release": json.loads(self.release.to_json()),
@@ -180,7 +251,23 @@ class PersonalizedRelease:
 
     @classmethod
     def from_json(cls, text: str) -> PersonalizedRelease:
-        """The release of a text; numbers that do not follow from its noisy sums are refused."""
+        """Read a release back from the text of `to_json`.
+
+        Args:
+            text: What `to_json` has written.
+
+        Returns:
+            The release.
+
+        Raises:
+            InvalidArgument: The text is no such release, or states numbers that do not follow from
+                its noisy sums.
+
+        Examples:
+            >>> release = personal.count()
+            >>> type(release).from_json(release.to_json()).value == release.value
+            True
+        """
         with canonical.reading("a personal release"):
             content = json.loads(text)
             if content["discreet_personal_release"] != VERSION:
@@ -194,8 +281,10 @@ class PersonalizedRelease:
         )
 
     def __str__(self) -> str:
-        paid = ", ".join(f"{name} {g.epsilon():.4g}" for name, g in _pure(self.guarantee))
-        counts = ", ".join(f"{name} {weight:.3g}" for name, weight in self.weights.items())
+        paid = ", ".join(f"{name} {short(g.epsilon())}" for name, g in _pure(self.guarantee))
+        counts = ", ".join(
+            f"{name} {short(weight, digits=3)}" for name, weight in self.weights.items()
+        )
         told = [f"  people count by level: {counts}"]
         return "\n".join([str(self.release), *told, *([f"  epsilon: {paid}"] if paid else [])])
 
@@ -205,19 +294,43 @@ class PersonalizedRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PersonalizedTable:
-    """Questions to a table whose people have budgets of their own; made by `Table.personal`.
+    """Query a table in which each person has a privacy level of their own.
 
-    Theorem: an answer has the guarantee of each person's level toward all data that differ in
-        this person alone: in whether the person is there at all, under add/remove; in what the
-        data say of the person, whose level stays, under replace-one.
-    Proof: the rows of one person are in the sums of one level: `OpenTable` tables without a unit
-        have one row of each, and else the level is attached to the unit. The rest is `Weighted`.
-    Source: docs/theory/personalized.md.
-    Needs: a level is the person's own choice. Under add/remove it is protected with the person:
-        who changes a level pays both. Under replace-one the numbers of people at the levels are
-        taken as public. Who has rows of several levels has one of them, and is protected as
-        the most open of them.
+    Made by `Table.with_personal_budgets`.
+
+    Attributes:
+        table: The private table.
+        levels: Privacy loss of one query for the people of each level.
+        column: Name of the column that holds the level.
+        personal_budgets: Personal budgets of the ledger that pay; None if the table's account pays.
+
+    Examples:
+        >>> levels = ["strict"] * 300 + ["open"] * 100
+        >>> people = discreet.table(
+        ...     pd.DataFrame({"age": [23, 35, 41, 67] * 100, "level": levels}),
+        ...     columns={
+        ...         "age": discreet.integer(0, 120),
+        ...         "level": discreet.category(["strict", "open"]),
+        ...     },
+        ...     account=discreet.Ledger().account("demo", limit=discreet.pure_dp(100)),
+        ... )
+        >>> personal = people.with_personal_budgets(
+        ...     privacy_levels={"strict": 0.1, "open": 1}, budget="level"
+        ... )
+        >>> personal.levels.levels
+        ('strict', 'open')
     """
+
+    # Theorem: an answer has the guarantee of each person's level toward all data that differ in
+    #   this person alone: in whether the person is there at all, under add/remove; in what the
+    #   data say of the person, whose level stays, under replace-one.
+    # Proof: the rows of one person are in the sums of one level: `OpenTable` tables without a unit
+    #   have one row of each, and else the level is attached to the unit. The rest is `Weighted`.
+    # Source: docs/theory/personalized.md.
+    # Needs: a level is the person's own choice. Under add/remove it is protected with the person:
+    #   who changes a level pays both. Under replace-one the numbers of people at the levels are
+    #   taken as public. Who has rows of several levels has one of them, and is protected as
+    #   the most open of them.
 
     table: OpenTable
     levels: PrivacySpecification
@@ -225,10 +338,57 @@ class PersonalizedTable:
     personal_budgets: PersonalBudgets | None = field(default=None, repr=False)
 
     def count(
-        self, *, where: Expression | None = None, by: By = None, keys: Keys = None, **how: Any
+        self,
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        max_privacy_level: Level | None = None,
+        expected_rows: Mapping[Any, int] | None = None,
+        max_difference: Number | None = None,
+        label: str | None = None,
     ) -> PersonalizedRelease:
-        """How many rows there are."""
-        return self.release(builders.count(where=where, by=by, keys=keys), **how)
+        """Count the rows.
+
+        Args:
+            where: Condition that a row must meet to be used, such as `col("age") >= 65`. If None,
+                all rows are used.
+            by: Column, expression, or several of them, whose values make the groups. If None,
+                there is one number.
+            keys: Public keys of the groups. If None, all declared values of `by` are groups.
+            max_privacy_level: Level above which nobody spends; people of stricter levels count for
+                less. If None, the level with the smallest error at `expected_rows`, or the
+                strictest one.
+            expected_rows: Number of rows of each level, stated or guessed, to choose
+                `max_privacy_level`.
+            max_difference: Largest distance between the means of two levels, in units of the value.
+            label: Text for the ledger entry. If None, a description of the query.
+
+        Returns:
+            A release with what it costs the people of each level, and how much they count.
+
+        Raises:
+            BudgetExceeded: The account has not enough budget left; nothing is charged.
+            InvalidArgument: A column or a level is not declared.
+
+        Privacy:
+            Each person has the guarantee of their own privacy level. The cost is charged before a
+            row is read.
+
+        Examples:
+            >>> release = personal.count(expected_rows={"strict": 300, "open": 100})
+            >>> low, high = release.interval()
+            >>> low <= release.value <= high
+            True
+        """
+        query = builders.count(where=where, by=by, keys=keys)
+        return self.release(
+            query,
+            max_privacy_level=max_privacy_level,
+            expected_rows=expected_rows,
+            max_difference=max_difference,
+            label=label,
+        )
 
     def sum(
         self,
@@ -237,10 +397,51 @@ class PersonalizedTable:
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        **how: Any,
+        max_privacy_level: Level | None = None,
+        expected_rows: Mapping[Any, int] | None = None,
+        max_difference: Number | None = None,
+        label: str | None = None,
     ) -> PersonalizedRelease:
-        """The sum of a column or an expression."""
-        return self.release(builders.sum(value, where=where, by=by, keys=keys), **how)
+        """Sum a column or an expression.
+
+        Args:
+            value: Numeric column, or an expression of columns. Its bounds decide the noise.
+            where: Condition that a row must meet to be used, such as `col("age") >= 65`. If None,
+                all rows are used.
+            by: Column, expression, or several of them, whose values make the groups. If None,
+                there is one number.
+            keys: Public keys of the groups. If None, all declared values of `by` are groups.
+            max_privacy_level: Level above which nobody spends; people of stricter levels count for
+                less. If None, the level with the smallest error at `expected_rows`, or the
+                strictest one.
+            expected_rows: Number of rows of each level, stated or guessed, to choose
+                `max_privacy_level`.
+            max_difference: Largest distance between the means of two levels, in units of the value.
+            label: Text for the ledger entry. If None, a description of the query.
+
+        Returns:
+            A release with what it costs the people of each level, and how much they count.
+
+        Raises:
+            BudgetExceeded: The account has not enough budget left; nothing is charged.
+            InvalidArgument: A column or a level is not declared.
+
+        Privacy:
+            Each person has the guarantee of their own privacy level. The cost is charged before a
+            row is read.
+
+        Examples:
+            >>> personal.sum("age", max_privacy_level="open").weights["open"]
+            1.0
+        """
+        query = builders.sum(value, where=where, by=by, keys=keys)
+        return self.release(
+            query,
+            max_privacy_level=max_privacy_level,
+            expected_rows=expected_rows,
+            max_difference=max_difference,
+            label=label,
+        )
 
     def mean(
         self,
@@ -249,10 +450,51 @@ class PersonalizedTable:
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        **how: Any,
+        max_privacy_level: Level | None = None,
+        expected_rows: Mapping[Any, int] | None = None,
+        max_difference: Number | None = None,
+        label: str | None = None,
     ) -> PersonalizedRelease:
-        """The mean over rows; of a boolean, the share of rows where it is true."""
-        return self.release(builders.mean(value, where=where, by=by, keys=keys), **how)
+        """Average a column or an expression over rows; of a boolean, a share.
+
+        Args:
+            value: Numeric column, or an expression of columns. Its bounds decide the noise.
+            where: Condition that a row must meet to be used, such as `col("age") >= 65`. If None,
+                all rows are used.
+            by: Column, expression, or several of them, whose values make the groups. If None,
+                there is one number.
+            keys: Public keys of the groups. If None, all declared values of `by` are groups.
+            max_privacy_level: Level above which nobody spends; people of stricter levels count for
+                less. If None, the level with the smallest error at `expected_rows`, or the
+                strictest one.
+            expected_rows: Number of rows of each level, stated or guessed, to choose
+                `max_privacy_level`.
+            max_difference: Largest distance between the means of two levels, in units of the value.
+            label: Text for the ledger entry. If None, a description of the query.
+
+        Returns:
+            A release with what it costs the people of each level, and how much they count.
+
+        Raises:
+            BudgetExceeded: The account has not enough budget left; nothing is charged.
+            InvalidArgument: A column or a level is not declared.
+
+        Privacy:
+            Each person has the guarantee of their own privacy level. The cost is charged before a
+            row is read.
+
+        Examples:
+            >>> 0 <= personal.mean("age", max_privacy_level="open").value <= 120
+            True
+        """
+        query = builders.mean(value, where=where, by=by, keys=keys)
+        return self.release(
+            query,
+            max_privacy_level=max_privacy_level,
+            expected_rows=expected_rows,
+            max_difference=max_difference,
+            label=label,
+        )
 
     def histogram(
         self,
@@ -261,10 +503,50 @@ class PersonalizedTable:
         edges: Edges = None,
         where: Expression | None = None,
         keys: Keys = None,
-        **how: Any,
+        max_privacy_level: Level | None = None,
+        expected_rows: Mapping[Any, int] | None = None,
+        max_difference: Number | None = None,
+        label: str | None = None,
     ) -> PersonalizedRelease:
-        """The number of rows in each category, or between each two ``edges``."""
-        return self.release(builders.histogram(value, edges=edges, where=where, keys=keys), **how)
+        """Count the rows in each category, or between each two edges.
+
+        Args:
+            value: Categorical column, or a numeric one together with `edges`.
+            edges: Ascending cut points of a numeric column. If None, each declared value is a bin.
+            where: Condition that a row must meet to be used, such as `col("age") >= 65`. If None,
+                all rows are used.
+            keys: Public keys to count, if not all declared ones.
+            max_privacy_level: Level above which nobody spends; people of stricter levels count for
+                less. If None, the level with the smallest error at `expected_rows`, or the
+                strictest one.
+            expected_rows: Number of rows of each level, stated or guessed, to choose
+                `max_privacy_level`.
+            max_difference: Largest distance between the means of two levels, in units of the value.
+            label: Text for the ledger entry. If None, a description of the query.
+
+        Returns:
+            A release with what it costs the people of each level, and how much they count.
+
+        Raises:
+            BudgetExceeded: The account has not enough budget left; nothing is charged.
+            InvalidArgument: A column or a level is not declared.
+
+        Privacy:
+            Each person has the guarantee of their own privacy level. The cost is charged before a
+            row is read.
+
+        Examples:
+            >>> personal.histogram("age", edges=[0, 40, 121]).release.key_columns
+            ('age',)
+        """
+        query = builders.histogram(value, edges=edges, where=where, keys=keys)
+        return self.release(
+            query,
+            max_privacy_level=max_privacy_level,
+            expected_rows=expected_rows,
+            max_difference=max_difference,
+            label=label,
+        )
 
     def trades(
         self,
@@ -274,10 +556,25 @@ class PersonalizedTable:
         max_difference: Number | None = None,
         confidence: float = _LEVEL,
     ) -> tuple[WeightingTradeoff, ...]:
-        """What each cap would give, best first, from public numbers alone; nothing is read.
+        """Compare the largest privacy levels that a query could use, best first.
 
-        ``expected_rows`` states or guesses how many rows each level has (in a group).
-        ``max_difference`` bounds how far the means of two levels are apart, in units of the value.
+        The comparison follows from public numbers alone. Nothing is read and nothing is charged.
+
+        Args:
+            query: Query, made for example by `discreet.query.mean`.
+            expected_rows: Expected number of rows of each level, in a group: public, or your guess.
+            max_difference: Largest difference between the means of two levels, in the unit of the
+                value. If None, the width of the declared bounds.
+            confidence: Probability with which the interval holds the exact number, between 0 and 1.
+
+        Returns:
+            One trade-off for each level, with its error and its bias.
+
+        Examples:
+            >>> rows_of = {"strict": 300, "open": 100}
+            >>> best, *others = personal.trades(discreet.query.mean("age"), expected_rows=rows_of)
+            >>> best.max_privacy_level in ("strict", "open"), len(others)
+            (True, 1)
         """
         found = [
             weighting_tradeoff(
@@ -300,13 +597,31 @@ class PersonalizedTable:
         max_difference: Number | None = None,
         label: str | None = None,
     ) -> PersonalizedRelease:
-        """Answer a question with every person's own budget.
+        """Release a query in which each person has the privacy loss of their own level.
 
-        ``max_privacy_level`` names the level above which nobody spends; people of stricter levels
-        count for less. With the strictest level everybody counts, and pays, the same. Without
-        ``max_privacy_level`` it is the one
-        with the smallest error at ``expected_rows`` (see `trades`), or the strictest if no rows
-        are stated.
+        Args:
+            query: Query, made for example by `discreet.query.mean`.
+            max_privacy_level: Level above which nobody spends more; people of stricter levels count
+                for less. With the strictest level all people count, and pay, the same. If None, the
+                one with the smallest error at `expected_rows`, or else the strictest.
+            expected_rows: Expected number of rows of each level: public, or your guess.
+            max_difference: Largest difference between the means of two levels, in the unit of the
+                value.
+            label: Text for the ledger entry. If None, a description of the query.
+
+        Returns:
+            A release, with the weight of each level.
+
+        Raises:
+            BudgetExceeded: The account has not enough budget left; nothing is charged.
+
+        Privacy:
+            Each person is protected with the privacy loss of their own level.
+
+        Examples:
+            >>> release = personal.release(discreet.query.mean("age"), max_privacy_level="open")
+            >>> sorted(release.weights)
+            ['open', 'strict']
         """
         if max_privacy_level is None:
             max_privacy_level = self.levels.levels[0]
@@ -317,7 +632,25 @@ class PersonalizedTable:
         return self._run(self._planned([query], max_privacy_level), label=label, rng=system_rng())
 
     def by_level(self, query: Query, *, label: str | None = None) -> dict[Level, Release]:
-        """One answer for the people of each level, each with the whole budget of the level."""
+        """Release a query for the people of each level separately.
+
+        Each release uses the whole budget of its level.
+
+        Args:
+            query: Query, made for example by `discreet.query.mean`.
+            label: Text for the ledger entry. If None, a description of the query.
+
+        Returns:
+            One release for each level.
+
+        Privacy:
+            Each person is protected with the privacy loss of their own level.
+
+        Examples:
+            >>> found = personal.by_level(discreet.query.count())
+            >>> sorted(found)
+            ['open', 'strict']
+        """
         return self._apart(check_query(query), label=label, rng=system_rng())
 
     def _planned(self, queries: Sequence[Query], max_privacy_level: Level) -> WeightedPlan:
@@ -344,7 +677,8 @@ class PersonalizedTable:
         )
 
     def _apart(self, query: Query, *, label: str | None, rng: RandomSource) -> dict[Level, Release]:
-        """Theorem: each level has the guarantee of its own answer; no row is in two of them."""
+        """Answer for each level from its own rows."""
+        # Theorem: each level has the guarantee of its own answer; no row is in two of them.
         setting = self._opened.spec
         designs = {
             level: plan_release(
@@ -398,7 +732,7 @@ class PersonalizedTable:
             schema, source = opened.spec.schema, opened._source
             tables = [collect(replace(p, schema=schema), source=source, key=key) for p in plans]
         if receipt is None:
-            raise InvalidArgument("account or crowd must be given to release.")
+            raise InvalidArgument("account or personal_budgets must be given to release.")
         return [one.columns for one in tables], receipt
 
     def _admitted(
@@ -408,7 +742,7 @@ class PersonalizedTable:
         crowd = self.personal_budgets
         if crowd is None or not rng.private:
             raise NotCertified(
-                "A release from seeded bits is not private and cannot be charged; use system()."
+                "A release from seeded bits is not private and cannot be charged; use system_rng()."
             )
         nothing = Guarantee(events.NOTHING, cost.relation)
         prices = personalized({x: cost[x] if x in cost.names else nothing for x in crowd.limits})
@@ -442,7 +776,9 @@ class PersonalizedTable:
         also = "" if self.personal_budgets is None else ", of members who can pay"
         title = release.title + also
         if set(weights.values()) > {1.0}:
-            listed = ", ".join(f"{level} {weight:.3g}" for level, weight in weights.items())
+            listed = ", ".join(
+                f"{level} {short(weight, digits=3)}" for level, weight in weights.items()
+            )
             title, also = f"{title}, weighted by level", f"{also}, weighted by level ({listed})"
         return replace(
             release,
@@ -464,16 +800,20 @@ def open_personalized_table(
     """Checks of public facts; nothing is read."""
     setting = table.spec
     if (budget is None) == (personal_budgets is None):
-        raise InvalidArgument("Give budget, the column that names levels, or crowd; one of them.")
+        raise InvalidArgument(
+            "Give budget, the column that names levels, or personal_budgets; one of them."
+        )
     made = privacy_specification(privacy_levels, relation=setting.relation)
     if personal_budgets is not None:
         unknown = [str(x) for x in made.levels if str(x) not in personal_budgets.limits.names]
         if unknown or not all(isinstance(x, str) for x in made.levels):
-            raise InvalidArgument(f"privacy_levels must be levels of the crowd, got {unknown}.")
+            raise InvalidArgument(
+                f"privacy_levels must be levels of personal_budgets, got {unknown}."
+            )
         if setting.privacy_unit is None or setting.relation is not NeighboringRelation.ADD_REMOVE:
             raise InvalidArgument(
-                "A crowd needs a table with a unit, the column that holds its members, under "
-                "NeighboringRelation.ADD_REMOVE."
+                "personal_budgets needs a table with privacy_unit, the column of its members, "
+                "under NeighboringRelation.ADD_REMOVE."
             )
         check_members(table, personal_budgets)
         found = PersonalizedTable(
@@ -487,10 +827,12 @@ def open_personalized_table(
         unknown = [str(level) for level in made.levels if level not in plain.labels]
         if unknown:
             raise InvalidArgument(f"privacy_levels must be levels of {budget!r}, got {unknown}.")
-        if {plain.labels[plain.missing], plain.labels[plain.unknown]} & set(made.levels):
+        if {*plain.labels[plain.missing :][:1], *plain.labels[plain.unknown :][:1]} & set(
+            made.levels
+        ):
             raise InvalidArgument(
                 f"Whoever has no level in {budget!r} would have one of these: declare it by "
-                "category(levels), without other=False and missing, and they are left out."
+                "category(levels), without missing, and they are left out."
             )
         found = PersonalizedTable(table=table, levels=made, column=str(budget))
     found._opened  # noqa: B018 - the checks

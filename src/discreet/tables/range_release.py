@@ -6,21 +6,19 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
+from discreet.accounting.guarantee import describe_epsilon
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import number
+from discreet.core.relation import NeighboringRelation
 from discreet.data.program import ExactResult
 from discreet.ledger.account import Receipt
 from discreet.noise.random_source import RandomSource
-from discreet.query._release_plan import TableSpec
+from discreet.query._release_plan import PlannedScan, TableSpec
 from discreet.ranges.grid.release import GridRelease
 from discreet.ranges.grid.table_query import PlannedGrid
 from discreet.ranges.release import RangeRelease
 from discreet.ranges.table_query import ROWS, PlannedRanges, with_limits
-from discreet.tables.release import (
-    describe_epsilon,
-    describe_protection,
-    read_receipt,
-    receipt_content,
-)
+from discreet.tables.release import describe_protection, read_receipt, receipt_content
 
 _SECTION = "release"
 # What a section of the JSON calls the fields.
@@ -50,47 +48,104 @@ class ChargedRelease:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ChargedRangeRelease(RangeRelease, ChargedRelease):
-    """Noisy measurements of a column of a table: answers to all ranges, and the receipt.
+    """Hold noisy measurements of a table's column, which answer every range.
 
-    Its JSON is also that of a `RangeRelease`, with a section more.
+    The JSON of `to_json` can also be read by `RangeRelease.from_json`.
     """
 
     def to_json(self) -> str:
-        """The whole artifact as text; ``from_json`` reads it back, and so does `RangeRelease`."""
+        """Return the whole release as JSON text, for `from_json`.
+
+        `RangeRelease.from_json` reads it as well.
+
+        Returns:
+            The text.
+
+        Examples:
+            >>> import discreet
+            >>> import pandas as pd
+            >>> rows = pd.DataFrame({"age": [23, 35, 41] * 50, "sex": ["f", "m", "m"] * 50})
+            >>> columns = {"age": discreet.integer(0, 99), "sex": discreet.category(["f", "m"])}
+            >>> people = discreet.table(rows, columns=columns, budget=10)
+            >>> release = people.ranges("age", epsilon=1)
+            >>> discreet.RangeRelease.from_json(release.to_json()).total == release.total
+            True
+        """
         return self._with_section(super().to_json())
 
     @classmethod
     def from_json(cls, text: str) -> ChargedRangeRelease:
-        """The artifact of a text that a table has released."""
+        """Read a release back from the text of `to_json`.
+
+        Args:
+            text: What `to_json` has written.
+
+        Returns:
+            The release.
+
+        Raises:
+            InvalidArgument: The text is no release of a table.
+
+        Examples:
+            >>> type(release).from_json(release.to_json()).receipt == release.receipt
+            True
+        """
         held = RangeRelease.from_json(text)
-        return cls(**_parts(held), **_read(text, held))
+        return cls(**_parts(held), **read_section(text, held.guarantee.relation))
 
     def __str__(self) -> str:
-        return _told(self, f"every range of {self.domain}", self.interval())
+        whole, std = self.answer_interval(), self.answer_std()
+        return _told(self, f"every range of {self.domain}", whole=whole, std=std)
 
     __repr__ = __str__
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ChargedGridRelease(GridRelease, ChargedRelease):
-    """Noisy measurements of several columns: answers to all rectangles, and the receipt.
+    """Hold noisy measurements of a table's columns, which answer every rectangle.
 
-    Its JSON is also that of a `GridRelease`, with a section more.
+    The JSON of `to_json` can also be read by `GridRelease.from_json`.
     """
 
     def to_json(self) -> str:
-        """The whole artifact as text; ``from_json`` reads it back, and so does `GridRelease`."""
+        """Return the whole release as JSON text, for `from_json`.
+
+        `GridRelease.from_json` reads it as well.
+
+        Returns:
+            The text.
+
+        Examples:
+            >>> release = people.ranges(["age", "sex"], epsilon=1)
+            >>> discreet.GridRelease.from_json(release.to_json()).total == release.total
+            True
+        """
         return self._with_section(super().to_json())
 
     @classmethod
     def from_json(cls, text: str) -> ChargedGridRelease:
-        """The artifact of a text that a table has released."""
+        """Read a release back from the text of `to_json`.
+
+        Args:
+            text: What `to_json` has written.
+
+        Returns:
+            The release.
+
+        Raises:
+            InvalidArgument: The text is no release of a table.
+
+        Examples:
+            >>> type(release).from_json(release.to_json()).receipt == release.receipt
+            True
+        """
         held = GridRelease.from_json(text)
-        return cls(**_parts(held), **_read(text, held))
+        return cls(**_parts(held), **read_section(text, held.guarantee.relation))
 
     def __str__(self) -> str:
-        whole = self.interval(*[None] * len(self.grid.shape))
-        return _told(self, f"every rectangle of {self.grid}", whole)
+        spans = [None] * len(self.grid.shape)
+        whole, std = self.answer_interval(*spans), self.answer_std(*spans)
+        return _told(self, f"every rectangle of {self.grid}", whole=whole, std=std)
 
     __repr__ = __str__
 
@@ -100,21 +155,19 @@ AnyPlannedRanges: TypeAlias = PlannedRanges | PlannedGrid
 
 
 def release_cells(
-    planned: AnyPlannedRanges,
+    planned: PlannedScan,
     table: ExactResult,
     *,
     setting: TableSpec,
     receipt: Receipt,
     rng: RandomSource,
 ) -> AnyRangeRelease:
-    """Noise on the exact counts of the cells, by the best structure of the plan.
-
-    Theorem: the artifact has the guarantee of the plan, for which the receipt was charged.
-    Proof: `RangeDesign.guarantee`, `GridDesign.guarantee`; the counts are those of the plan that
-        was planned (`plan_query`, `plan_grid_query`).
-    Source: docs/theory/ranges.md, docs/theory/grids.md.
-    Needs: ``table`` holds the integers of ``planned.counted``.
-    """
+    """Noise on the exact counts of the cells, by the best structure of the plan."""
+    # Theorem: the artifact has the guarantee of the plan, for which the receipt was charged.
+    # Proof: `RangeDesign.guarantee`, `GridDesign.guarantee`; the counts are those of the plan that
+    #   was planned (`plan_query`, `plan_grid_query`).
+    # Source: docs/theory/ranges.md, docs/theory/grids.md.
+    # Needs: `table` holds the integers of `planned.counted`.
     noises = dict.fromkeys(map(repr, planned.ranked.best.mechanisms))
     section: dict[str, Any] = {
         "title": planned.query.title,
@@ -135,7 +188,8 @@ def _parts(held: RangeRelease | GridRelease) -> dict[str, Any]:
     return {field.name: getattr(held, field.name) for field in fields(held)}
 
 
-def _read(text: str, held: RangeRelease | GridRelease) -> dict[str, Any]:
+def read_section(text: str, relation: NeighboringRelation) -> dict[str, Any]:
+    """What a table has added to the text of a release, under the relation of the rest."""
     try:
         section = json.loads(text)[_SECTION]
         found = {name: section[word] for word, name in _WORDS.items()}
@@ -144,18 +198,19 @@ def _read(text: str, held: RangeRelease | GridRelease) -> dict[str, Any]:
         if isinstance(error, InvalidArgument):
             raise
         raise InvalidArgument(
-            "text must be ranges that a table has released; RangeRelease and GridRelease read "
-            "those without a receipt."
+            "text must be ranges or tables that a table has released; RangeRelease, GridRelease "
+            "and MarginalRelease read those without a receipt."
         ) from None
-    if receipt.guarantee.relation is not held.guarantee.relation:
-        raise InvalidArgument("text states a receipt under another relation than its ranges.")
+    if receipt.guarantee.relation is not relation:
+        raise InvalidArgument("text states a receipt under another relation than its numbers.")
     return {**found, "receipt": receipt}
 
 
-def _told(release: AnyRangeRelease, what: str, whole: tuple[float, float]) -> str:
+def _told(release: AnyRangeRelease, what: str, *, whole: tuple[float, float], std: float) -> str:
     guarantee = release.guarantee
+    total, low, high = (number(one, error=std) for one in (release.total, *whole))
     return (
         f"{release.title} ({describe_epsilon(guarantee)}, {guarantee.relation.value})\n"
         f"  {what}, by {release.strategy.describe()}\n"
-        f"  all of it: {release.total:,.6g}  (95% between {whole[0]:,.6g} and {whole[1]:,.6g})"
+        f"  all of it: {total}  (95% between {low} and {high})"
     )

@@ -5,24 +5,27 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
-from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.guarantee import Guarantee, describe_epsilon
 from discreet.core import _validate as check
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record
 from discreet.data.program import Key
 from discreet.data.schema import OTHER
 from discreet.ledger.account import Account, Receipt, Reservation, shorten_label
 from discreet.noise.random_source import RandomSource
 from discreet.query._answer import NoisyAnswer
 from discreet.query._bound_suggestions import sum_width
-from discreet.query._measure import SumEstimator
-from discreet.query._release_plan import TableSpec
+from discreet.query._estimate import SumEstimator
+from discreet.query._release_plan import TableSpec, name_noise, noise_words
+from discreet.query.result import Result, records, row_lines
+from discreet.tables._about import about_facts
 
 # ── Reservation and privacy statement ────────────────────────────────────────────────────────────
 
@@ -81,8 +84,25 @@ SELECTED = "units of shown keys"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergedRelease:
-    """A release of counts or sums whose small groups are one, the last: see `Release.fold`."""
+class MergedRelease(Result):
+    """Hold a release whose small groups are merged. See `Release.merge_small_groups`.
+
+    Attributes:
+        release: Release before merging.
+        kept: Positions of the groups that stay.
+        merged: Positions of the groups that are merged into the last one.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> account = discreet.Ledger("memory://").account("demo", limit=discreet.pure_dp(50))
+        >>> rows = pd.DataFrame({"pet": ["cat"] * 900 + ["dog"] * 90 + ["newt", "owl"]})
+        >>> columns = {"pet": discreet.category(["cat", "dog", "newt", "owl"], include_other=False)}
+        >>> people = discreet.table(rows, columns=columns, account=account)
+        >>> merged = people.count(by="pet", epsilon=5).merge_small_groups(below=50)
+        >>> merged.keys
+        (('cat',), ('dog',), ('(other)',))
+    """
 
     release: Release
     kept: tuple[int, ...]
@@ -95,22 +115,48 @@ class MergedRelease:
         return (*known, (OTHER,) * len(self.release.key_columns)) if self.merged else known
 
     @property
-    def value(self) -> tuple[Any, ...]:
+    def guarantee(self) -> Guarantee:
+        """That of the release; merging costs nothing."""
+        return self.release.guarantee
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """What the numbers leave out, in sentences; see `Release.about`."""
+        return self.release.about
+
+    @property
+    def value(self) -> tuple[int | float, ...]:
         """The published numbers in the order of the keys."""
         return self._picked(self.release.value, sum)
 
     @property
     def std(self) -> tuple[float, ...]:
-        """Deviation of the noise as it was drawn; choosing small groups picks negative noise."""
+        """Noise standard deviation; it does not include that small groups were chosen."""
         return self._picked(self.release.std, lambda many: math.hypot(*many))
 
     def interval(self, confidence: float = _LEVEL) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Bounds that hold the answer without noise, each with probability at least ``confidence``.
+        """Return bounds that hold the numbers without noise.
 
-        Theorem: also for the merged group, although its members were chosen by their noisy values.
-        Proof: with n groups there are C(n, k) choices of k members. The bound on the sum of k
-            noises holds for all of these sums at once, and for all k at once (`sum_width`).
+        They hold for the merged group too, although its members were chosen by their noisy numbers.
+
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Lower and upper ends, in the order of the keys.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> low, high = merged.interval(0.9)
+            >>> all(a <= b for a, b in zip(low, high))
+            True
         """
+        # Theorem: also for the merged group, although its members were chosen by their noisy
+        #   values.
+        # Proof: with n groups there are C(n, k) choices of k members. The bound on the sum of k
+        #   noises holds for all of these sums at once, and for all k at once (`sum_width`).
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
         low, high = self.release.interval(inside)
         n, k = len(low), len(self.merged)
@@ -127,14 +173,29 @@ class MergedRelease:
             self._picked(high, lambda _: ends[1]),
         )
 
-    def rows(self, confidence: float = _LEVEL) -> list[dict[str, Any]]:
-        """One record for each group: keys, value, std, low, high."""
-        names = self.release.key_columns
-        columns = zip(self.keys, self.value, self.std, *self.interval(confidence), strict=True)
-        return [
-            {**dict(zip(names, key, strict=True)), "value": v, "std": s, "low": a, "high": b}
-            for key, v, s, a, b in columns
-        ]
+    def rows(self, confidence: float = _LEVEL) -> list[Record]:
+        """List one record for each group.
+
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Dictionaries with the keys, and `value`, `std`, `low` and `high`.
+
+        Examples:
+            >>> [row["pet"] for row in merged.rows()]
+            ['cat', 'dog', '(other)']
+        """
+        low, high = self.interval(confidence)
+        return records(
+            self.release.key_columns, self.keys, value=self.value, std=self.std, low=low, high=high
+        )
+
+    def __str__(self) -> str:
+        merged = f"{len(self.merged)} small groups merged into {OTHER!r}"
+        return "\n".join([f"{_heading(self.release)}; {merged}", *row_lines(self.rows())])
+
+    __repr__ = __str__
 
     def _picked(self, numbers: Sequence[Any], together: Any) -> tuple[Any, ...]:
         kept = tuple(numbers[place] for place in self.kept)
@@ -147,7 +208,7 @@ def merge_small_groups(release: Release, *, below: float) -> MergedRelease:
     """Put all groups whose published number is below this into one, the last."""
     _measured(release)
     if not release.key_columns:
-        raise InvalidArgument("fold needs a release with groups.")
+        raise InvalidArgument("merge_small_groups needs a release with groups.")
     limit = float(check.finite("below", below))
     rest = (OTHER,) * len(release.key_columns)
     small = [
@@ -162,28 +223,50 @@ def merge_small_groups(release: Release, *, below: float) -> MergedRelease:
 
 def _measured(release: Release) -> tuple[Any, SumEstimator]:
     answer = release._noisy
-    if answer is None or not isinstance(answer.scale, SumEstimator) or len(answer.parts) != 1:
-        raise Unsupported("Only counts and sums that were measured directly can be folded.")
+    if answer is None or not isinstance(answer.estimator, SumEstimator) or len(answer.parts) != 1:
+        raise Unsupported("Only counts and sums that were measured directly can be merged.")
     if answer.parts[0].name == SELECTED:
-        raise Unsupported("Ask for counts by these keys, and fold those: hidden keys bias these.")
-    return answer.parts[0], answer.scale
+        raise Unsupported("Ask for counts by these keys, and merge those: hidden keys bias these.")
+    return answer.parts[0], answer.estimator
 
 
 # ── Releases ─────────────────────────────────────────────────────────────────────────────────────
 
 
 VERSION = 1
-DELTA = 1e-6
-"""Where epsilon is told of guarantees that have no pure one."""
-_LARGEST_DELTA = 0.01
-_SHOWN = 20
+_RANKED = "no interval: chosen by rank"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """A published answer with its error, its guarantee and the receipt of the ledger.
+class Release(Result):
+    """Hold a published result with its error, its guarantee and its receipt.
 
-    ``value`` is one number without groups, else a tuple of numbers in the order of ``keys``.
+    The methods of `Table` return releases. Everything that you compute from a release is
+    post-processing and costs nothing.
+
+    Attributes:
+        title: Title of the query.
+        query_text: Query in words.
+        value: Published number, or a tuple of numbers in the order of `keys` if there are groups.
+        guarantee: Privacy guarantee of this release.
+        receipt: Entry of the ledger that paid for it.
+        mechanism: Mechanisms that added the noise, in words.
+        privacy_statement: Who is protected, and how much of each privacy unit is used, in words.
+        facts: What was declared and planned, for the card of the release: columns, limits, events
+            and noise. None for releases of version 0.1.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> account = discreet.Ledger("memory://").account("demo", limit=discreet.pure_dp(50))
+        >>> rows = pd.DataFrame({"age": [23, 35, 41, 67] * 50, "smokes": [True, False] * 100})
+        >>> columns = {"age": discreet.integer(0, 120), "smokes": discreet.boolean()}
+        >>> people = discreet.table(rows, columns=columns, account=account)
+        >>> release = people.count(by="smokes", epsilon=1)
+        >>> release.keys, release.key_columns
+        (((False,), (True,)), ('smokes',))
+        >>> release.guarantee.epsilon()
+        1.0
     """
 
     title: str
@@ -193,68 +276,177 @@ class Release:
     receipt: Receipt
     mechanism: str
     privacy_statement: str
+    facts: Mapping[str, object] | None = field(default=None, repr=False, compare=False)
     _noisy: NoisyAnswer | None = None
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The public keys of the groups."""
+        """Public keys of the groups: tuples with one value for each of `key_columns`."""
         return self._answer.keys
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """What the keys are values of."""
+        """Names of the grouping columns."""
         return self._answer.names
 
     @property
     def std(self) -> Any:
-        """Standard deviation of the noise, in the shape of the value; None for quantiles."""
+        """Noise standard deviation, in the shape of `value`; None for quantiles."""
         return self._shaped(self._answer.std)
 
-    def interval(self, confidence: float = _LEVEL, *, sampling: bool = False) -> tuple[Any, Any]:
-        """Bounds that hold the answer without noise, each with probability at least ``confidence``.
+    @property
+    def about(self) -> tuple[str, ...]:
+        """What the number leaves out, and what its interval covers, in sentences.
 
-        With ``sampling`` they hold what the answer estimates in the population, if the units were
-        drawn independently: for counts, means and quantiles, with one row of each unit in a group.
+        Contribution limits, filter, bounds, and what happens with unknown values. It follows from
+        the query and the declarations alone, so it is public and costs nothing.
+
+        Examples:
+            >>> for sentence in people.mean("age", epsilon=1).about:
+            ...     print(sentence)
+            no contribution limit leaves rows out
+            values of age below 0 or above 120 count as the bound
+            rows in which age is unknown are left out
+            the interval covers the noise only
+        """
+        # Releases of version 0.1 have no facts.
+        told = (self.privacy_statement,) if self.facts is None else tuple(about_facts(self.facts))
+        if self._noisy is None:
+            covers = "the value was mapped, so it has no interval"
+        elif not self._noisy.has_interval:
+            covers = "the value was chosen by rank, so it has no interval"
+        else:
+            covers = "the interval covers the noise only"
+        return (*told, covers)
+
+    @property
+    def noise(self) -> str:
+        """The noise: "laplace", "gaussian", or "exponential" for a choice by rank."""
+        return name_noise([part.noise for part in self._answer.parts])
+
+    def interval(self, confidence: float = _LEVEL, *, sampling: bool = False) -> tuple[Any, Any]:
+        """Return bounds that hold the number without noise.
+
+        Without `sampling` the interval covers the noise only, not clipping and not the sampling of
+        the rows. Each group's interval holds on its own.
+
+        Args:
+            confidence: Probability with which the interval holds the exact number, between 0 and 1.
+            sampling: Whether the interval also covers sampling error. Then it holds what the
+                release estimates in the population, if the privacy units were drawn independently.
+                For counts, means and quantiles, with one row per privacy unit in each group.
+
+        Returns:
+            Lower and upper ends, each in the shape of `value`.
+
+        Raises:
+            Unsupported: There is no interval: the value was mapped, or chosen by rank.
+
+        Examples:
+            >>> release = people.count(epsilon=1)
+            >>> low, high = release.interval(0.99)
+            >>> low <= release.value <= high
+            True
         """
         low, high = self._answer.interval(confidence, sampling=sampling)
         return self._shaped(low), self._shaped(high)
 
-    def rows(self, confidence: float = _LEVEL) -> list[dict[str, Any]]:
-        """One record for each group: keys, value, std, low, high (None where there is none)."""
+    def rows(self, confidence: float = _LEVEL) -> list[Record]:
+        """Return one record for each group.
+
+        Args:
+            confidence: Probability with which the interval holds the exact number, between 0 and 1.
+
+        Returns:
+            Dictionaries with the keys, and `value`, `std`, `low` and `high` (None where there is
+            none).
+
+        Examples:
+            >>> list(people.count(by="smokes", epsilon=1).rows()[0])
+            ['smokes', 'value', 'std', 'low', 'high']
+        """
         answer = self._answer
-        none = [None] * len(answer.keys)
-        low, high = answer.interval(confidence) if answer.has_interval else (none, none)
-        columns = zip(answer.keys, answer.values, answer.std, low, high, strict=True)
-        return [
-            {**dict(zip(answer.names, key, strict=True)), "value": v, "std": s, "low": a, "high": b}
-            for key, v, s, a, b in columns
-        ]
+        low, high = answer.interval(confidence) if answer.has_interval else (None, None)
+        return records(
+            answer.names, answer.keys, value=answer.values, std=answer.std, low=low, high=high
+        )
+
+    def to_html(self, confidence: float | None = None) -> str:
+        """Return the first groups as an HTML table, with `about` below it.
+
+        Args:
+            confidence: Probability with which each interval holds; 0.95 if None.
+
+        Returns:
+            A table and a paragraph with the sentences of `about`.
+
+        Raises:
+            Unsupported: The value was mapped.
+
+        Examples:
+            >>> "count as the bound" in people.mean("age", epsilon=1).to_html()
+            True
+        """
+        # Dataclasses with slots are made twice, and `super()` would know the first one.
+        return f"{Result.to_html(self, confidence)}<p>{escape('; '.join(self.about))}</p>"
 
     def _repr_html_(self) -> str:
         """The first groups as a table, for notebooks; errors stand beside the numbers."""
-        if self._noisy is None:
-            return f"<pre>{escape(str(self))}</pre>"
-        rows = self.rows()
-        table: list[Iterable[object]] = [(*self.key_columns, "value", "low", "high")]
-        for row in rows[:_SHOWN]:
-            numbers = ("" if row[x] is None else _short(row[x]) for x in ("value", "low", "high"))
-            table.append((*(row[name] for name in self.key_columns), *numbers))
-        title = escape(
-            f"{self.title} ({describe_epsilon(self.guarantee)}, {self.guarantee.relation.value})"
-        )
-        more = f"<p>... and {len(rows) - _SHOWN:,} more</p>" if len(rows) > _SHOWN else ""
-        return f"<p>{title}</p><table>{''.join(map(_html_row, table))}</table>{more}"
+        return f"<pre>{escape(str(self))}</pre>" if self._noisy is None else self.to_html()
 
     def map(self, function: Callable[[Any], Any]) -> Release:
-        """Post-processing: any function of the value, at no cost. The error bars are lost."""
+        """Apply a function to the value.
+
+        This is post-processing: it costs nothing. The intervals are lost.
+
+        Args:
+            function: Function of `value`, for example `round`.
+
+        Returns:
+            A release with the new value, and the same guarantee and receipt.
+
+        Examples:
+            >>> people.count(epsilon=1).map(lambda count: max(count, 0)).value >= 0
+            True
+        """
         return replace(self, value=function(self.value), _noisy=None)
 
     def merge_small_groups(self, *, below: float) -> MergedRelease:
-        """Post-processing: all groups whose number is below this as one last group, "(other)"."""
+        """Merge the groups with small published numbers into one, "(other)".
+
+        This is post-processing: it costs nothing. For counts and sums with groups.
+
+        Args:
+            below: Groups whose published number is below this are merged.
+
+        Returns:
+            A release whose last group holds the sum of the merged ones. Its intervals hold although
+            the groups were chosen by their noisy numbers.
+
+        Raises:
+            InvalidArgument: The release has no groups.
+            Unsupported: The release is not of counts or sums.
+
+        Examples:
+            >>> people.count(by="smokes", epsilon=1).merge_small_groups(below=1000).keys
+            (('(other)',),)
+        """
         return merge_small_groups(self, below=below)
 
     def to_json(self) -> str:
-        """The whole release as text; ``from_json`` reads it back."""
+        """Return the whole release as JSON text, for `from_json`.
+
+        Returns:
+            Text with the value, the error, the guarantee and the receipt.
+
+        Raises:
+            Unsupported: A mapped value is of a type that JSON does not have.
+
+        Examples:
+            >>> release = people.count(epsilon=1)
+            >>> discreet.Release.from_json(release.to_json()).value == release.value
+            True
+        """
         content = {
             "discreet_release": VERSION,
             "title": self.title,
@@ -266,6 +458,9 @@ class Release:
             "protects": self.privacy_statement,
             "answer": None if self._noisy is None else self._answer.content(),
         }
+        if self.facts is not None:
+            content["facts"] = dict(self.facts)
+            content["about"] = list(self.about)  # for other readers: it follows from the facts
         try:
             return json.dumps(content, indent=1)
         except TypeError:
@@ -273,7 +468,23 @@ class Release:
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """The release of a text; numbers that do not follow from its noisy sums are refused."""
+        """Read a release back from the text of `to_json`.
+
+        Args:
+            text: Text of `to_json`.
+
+        Returns:
+            The release.
+
+        Raises:
+            InvalidArgument: The text is no release, or states numbers that do not follow from its
+                noisy sums.
+
+        Examples:
+            >>> text = people.count(epsilon=1).to_json()
+            >>> discreet.Release.from_json(text).title
+            'count'
+        """
         with canonical.reading("a release"):
             content = json.loads(text)
             if content["discreet_release"] != VERSION:
@@ -288,34 +499,25 @@ class Release:
                 receipt=read_receipt(content["receipt"]),
                 mechanism=content["mechanism"],
                 privacy_statement=content["protects"],
+                facts=content.get("facts"),
                 _noisy=answer,
             )
+            made.about  # noqa: B018 - facts without what every sentence needs are no release
         stated = content["value"]
         if answer is not None and made.value != (tuple(stated) if answer.names else stated):
             raise InvalidArgument("text states a value that its noisy sums do not give.")
         return made
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.title} ({describe_epsilon(self.guarantee)}, {self.guarantee.relation.value})"
-        ]
         if self._noisy is None:
-            return "\n".join([*lines, f"  {self.value}  (mapped: no error bars)"])
-        rows = self.rows()
-        for row in rows[:_SHOWN]:
-            key = ", ".join(str(row[name]) for name in self.key_columns)
-            bars = "no interval: chosen by rank"
-            if row["low"] is not None:
-                bars = f"95% between {_short(row['low'])} and {_short(row['high'])}"
-            lines.append(f"  {key + ': ' if key else ''}{_short(row['value'])}  ({bars})")
-        if not rows:
-            lines.append("  none")
-        if len(rows) > _SHOWN:
-            lines.append(f"  ... and {len(rows) - _SHOWN} more")
-        return "\n".join(lines)
+            return f"{_heading(self)}\n  {self.value}  (mapped: no error bars)"
+        return "\n".join([_heading(self), *row_lines(self.rows(), none=_RANKED)])
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _title(self) -> str:
+        return self.title
 
     @property
     def _answer(self) -> NoisyAnswer:
@@ -327,20 +529,12 @@ class Release:
         return tuple(numbers) if self._answer.names else numbers[0]
 
 
-def describe_epsilon(guarantee: Guarantee, *, delta: float = DELTA) -> str:
-    """Epsilon in words, with a delta where there must be one."""
-    pure = guarantee.epsilon(0.0)
-    if math.isfinite(pure):
-        return f"epsilon {pure:.4g}"
-    shown = stated_delta(guarantee, delta=delta)
-    return f"epsilon {guarantee.epsilon(shown):.4g} at delta {shown:g}"
-
-
-def stated_delta(guarantee: Guarantee, *, delta: float = DELTA) -> float:
-    """The delta at which epsilon is told: larger where a mechanism itself has a larger one."""
-    while delta < _LARGEST_DELTA and not math.isfinite(guarantee.epsilon(delta)):
-        delta = float(f"{10 * delta:.3g}")
-    return delta
+def _heading(release: Release) -> str:
+    guarantee = release.guarantee
+    told = [describe_epsilon(guarantee), guarantee.relation.value]
+    if release._noisy is not None:
+        told.append(noise_words(release.noise))
+    return f"{release.title} ({', '.join(told)})"
 
 
 def value_of(answer: NoisyAnswer) -> Any:
@@ -348,17 +542,9 @@ def value_of(answer: NoisyAnswer) -> Any:
     return tuple(answer.values) if answer.names else answer.values[0]
 
 
-def _short(number: float) -> str:
-    return f"{number:,}" if isinstance(number, int) else f"{number:,.6g}"
-
-
-def _html_row(cells: Iterable[object]) -> str:
-    return f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in cells)}</tr>"
-
-
 def receipt_content(receipt: Receipt) -> dict[str, Any]:
-    """The receipt as JSON."""
-    return {
+    """The receipt as JSON; that it is not durable is told, that it is goes without saying."""
+    return ({} if receipt.durable else {"durable": False}) | {
         "account": receipt.account,
         "sequence": receipt.sequence,
         "hash": receipt.hash,
@@ -381,4 +567,5 @@ def read_receipt(content: Mapping[str, Any]) -> Receipt:
         time=dt.datetime.fromisoformat(content["time"]),
         request_id=content["request_id"],
         replayed=content["replayed"],
+        durable=content.get("durable", True),
     )

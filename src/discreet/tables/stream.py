@@ -17,7 +17,12 @@ from discreet.ranges.stream.state import Counts
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stream:
-    """A private stream of counts: feed it, and publish what comes back. See `stream`."""
+    """Count events privately as they happen, and publish the counts. See `stream`.
+
+    Attributes:
+        plan: Plan of the stream, with its guarantee and its error.
+        receipt: Entry of the ledger that paid for the stream.
+    """
 
     plan: StreamPlan = field(repr=False)
     receipt: Receipt
@@ -25,39 +30,87 @@ class Stream:
 
     @property
     def steps(self) -> int:
-        """How many steps were fed; the next one is ``steps + 1``."""
+        """Number of steps that were fed; the next one is `steps + 1`."""
         return self._file.steps
 
     @property
     def last(self) -> Counts | None:
-        """The answers of the last feed. After a crash, publish these first."""
+        """Counts of the last feed. After a crash, publish these first."""
         return self._file.last
 
     def feed(self, counts: Any) -> Counts:
-        """Count the next steps: one whole number for each step, or one for each step and key.
+        """Count the next steps.
 
-        When this returns, the answers are on disk with the state that they belong to. If it does
-        not return, nothing was counted, or ``last`` has the answers when the stream is opened
-        again: ``steps`` tells which.
+        When this returns, the counts are saved together with the state they belong to. If it does
+        not return, either nothing was counted, or `last` has the counts when the stream is opened
+        again. `steps` shows which.
+
+        Args:
+            counts: Whole number of events of each step; with keys, one row of numbers for each
+                step. In a list each number is rounded and clipped by itself, and what is not a
+                number counts nothing. The type and shape of an array are checked.
+
+        Returns:
+            The noisy counts of the new steps.
+
+        Examples:
+            >>> import discreet
+            >>> account = discreet.Ledger("memory://").account("visits", limit=discreet.pure_dp(1))
+            >>> with discreet.stream(account=account, epsilon=1, horizon=24) as visits:
+            ...     len(visits.feed([12, 7, 9]).values)
+            3
         """
         return self._file.feed(counts, rng=system_rng())
 
     def events(self, steps: Any, *, end: int, keys: Any = None, units: Any = None) -> Counts:
-        """Count events into steps, and close the steps up to ``end``.
+        """Count events into steps, and close the steps up to `end`.
 
-        ``steps`` tells for each event the step in which it happened, ``keys`` the place of its key
-        and ``units`` whose it is (if the stream limits units; whole numbers in all feeds, or texts
-        in all): of each unit the first ``max_rows_per_unit`` events of the whole stream are
-        counted.
+        Each event is read by itself. An event is left out without a message if its step is over or
+        beyond `end`, if its key is not in the plan, or if it has no privacy unit although units are
+        limited: an error would reveal it.
+
+        Args:
+            steps: Step in which each event happened, counted from 1.
+            end: Last step to close.
+            keys: Position of each event's key among the keys of the stream.
+            units: Privacy unit of each event. Required if the stream limits units. The first
+                `max_rows_per_unit` events of each unit in the whole stream are counted. The number
+                7 and the text "7" are different units, so use one type throughout.
+
+        Returns:
+            The noisy counts of the steps that were closed.
+
+        Examples:
+            >>> import discreet
+            >>> account = discreet.Ledger("memory://").account("visits", limit=discreet.pure_dp(1))
+            >>> with discreet.stream(account=account, epsilon=1, horizon=24) as visits:
+            ...     _ = visits.events([1, 1, 2], end=2)
+            ...     visits.steps
+            2
         """
         return self._file.events(steps, end=end, rng=system_rng(), keys=keys, units=units)
 
     def forecast(self, step: int, *, confidence: float = 0.95) -> StreamForecast:
-        """The error of the answer after a step."""
+        """Forecast the error of the count after a step.
+
+        Args:
+            step: Step, counted from 1.
+            confidence: Probability with which the interval holds the exact number, between 0 and 1.
+
+        Returns:
+            The forecast, with the noise standard deviation and the margin of error.
+
+        Examples:
+            >>> import discreet
+            >>> account = discreet.Ledger("memory://").account("visits", limit=discreet.pure_dp(1))
+            >>> with discreet.stream(account=account, epsilon=1, horizon=24) as visits:
+            ...     visits.forecast(24).std > 0
+            True
+        """
         return self.plan.forecast(step, confidence=confidence)
 
     def close(self) -> None:
-        """Let go of the file; it can be opened again."""
+        """Close the file. The stream can be opened again."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -81,21 +134,62 @@ def stream(  # noqa: PLR0913 - each has a name, most a default
     keys: Sequence[str] | None = None,
     label: str = "stream",
 ) -> Stream:
-    """Open a private stream of counts, or go on with the one in the file.
+    """Open a private stream of counts (continual counting), or continue one.
 
-    The account is charged once, for the whole stream, before the first event. ``horizon``: how many
-    steps there will be; ``window``: publish counts of the last so many steps; neither: totals
-    without end. Of one unit at most ``max_rows_per_unit`` events; with ``enforce_limits`` the
-    stream
-    itself counts them, else the caller promises it. ``keys`` names counts that run side by side.
+    The stream publishes a noisy total after every step, for one charge. If `path` holds a stream
+    that was opened with the same arguments, nothing is charged again and counting continues at the
+    next step.
 
-    Theorem: all that is published, over all crashes and restarts, has the plan's guarantee.
-    Proof: theory/streams; answers leave only after the state that made them is on disk, in one
-        transaction, so no noise is drawn twice for a published step or used for other counts.
-    Source: Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011; Denisov et al. 2022.
-    Needs: the file is used by one process at a time, kept private, and never put back to an
-        earlier copy.
+    Args:
+        path: File that keeps the state, so that counting survives a crash. Keep it private, use it
+            in one process at a time, and never restore an earlier copy. If None, the state is in
+            memory only.
+        account: Account of a ledger that pays. It is charged before data is read.
+        epsilon: Privacy loss of the whole stream, as epsilon. Without `delta`, the noise is Laplace
+            noise.
+        delta: Probability parameter of (epsilon, delta)-DP. With it, Gaussian noise is used.
+        rho: Privacy loss as rho of zCDP, instead of `epsilon` and `delta`.
+        horizon: Number of steps that the stream will have. If None, it may continue without end,
+            with more noise.
+        window: Number of steps that each published count covers, up to the last one. If None,
+            counts are totals since the first step.
+        max_rows_per_unit: Contribution limit: number of events of one privacy unit in the whole
+            stream.
+        enforce_limits: Whether the stream itself drops the events of a privacy unit above the
+            limit; then `events` needs `units`. If False, you must make sure that no privacy unit
+            has more.
+        keys: Names of counts that run side by side. If None, there is one count.
+        label: Text for the ledger entry.
+
+    Returns:
+        A stream with `feed` and `events`. Use it as a context manager, or close it.
+
+    Raises:
+        BudgetExceeded: The account has not enough budget left; nothing is charged.
+        InvalidArgument: An argument is not valid, or the file holds another stream.
+
+    Privacy:
+        Everything that is published, over all restarts, has the stated privacy loss for one privacy
+        unit under the account's neighboring relation. The account is charged once, before the first
+        event.
+
+    Examples:
+        >>> import discreet
+        >>> account = discreet.Ledger("memory://").account("visits", limit=discreet.pure_dp(1))
+        >>> with discreet.stream(account=account, epsilon=1, horizon=24) as visits:
+        ...     counts = visits.feed([12, 7, 9])
+        ...     visits.steps
+        3
+
+    See Also:
+        `plan_stream`: the error before you spend budget.
     """
+    # Theorem: all that is published, over all crashes and restarts, has the plan's guarantee.
+    # Proof: theory/streams; answers leave only after the state that made them is on disk, in one
+    #   transaction, so no noise is drawn twice for a published step or used for other counts.
+    # Source: Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011; Denisov et al. 2022.
+    # Needs: the file is used by one process at a time, kept private, and never put back to an
+    #   earlier copy.
     plan = plan_stream(
         epsilon=epsilon,
         delta=delta,

@@ -12,7 +12,9 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number as Numeric
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import percent, short
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record
 from discreet.data.expression import col
 from discreet.data.program import ContributionLimits, TableScan, count, units
 from discreet.data.schema import NumericColumn, kind_of, real
@@ -32,6 +34,7 @@ from discreet.query._bound_suggestions import (
 )
 from discreet.query.budget import BudgetChange, QueryBudget
 from discreet.query.builders import By
+from discreet.query.result import FixedResult, check_confidence, records
 from discreet.tables._open_table import OpenTable
 from discreet.tables.release import fresh_key, reserve_budget
 
@@ -39,8 +42,21 @@ _LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuggestedBounds:
-    """Suggested bounds of a column, in powers of two, and how sure they are."""
+class SuggestedBounds(FixedResult):
+    """Hold suggested bounds of a column. Made by `Table.suggest_bounds`.
+
+    The bounds are powers of two, or zero.
+
+    Attributes:
+        column: Name of the column.
+        lower: Suggested lower bound.
+        upper: Suggested upper bound.
+        granularity: Suggested granularity.
+        outside: Share of the privacy units that lie outside at most, with 95% confidence.
+        whole: Whether the column is declared as whole numbers.
+        guarantee: Privacy guarantee of the release.
+        receipt: Entry of the ledger that paid for it.
+    """
 
     column: str
     lower: float
@@ -50,6 +66,18 @@ class SuggestedBounds:
     whole: bool
     guarantee: Guarantee
     receipt: Receipt
+
+    def rows(self, confidence: float | None = None) -> list[Record]:
+        """List the two bounds.
+
+        Args:
+            confidence: That with which at most the share `outside` lies beyond, if it is given.
+
+        Returns:
+            One record for each: bound, value, std, low and high, the last three None.
+        """
+        check_confidence(confidence, _LEVEL)
+        return records(("bound",), (("lower",), ("upper",)), value=(self.lower, self.upper))
 
     @property
     def toml(self) -> str:
@@ -67,7 +95,7 @@ class SuggestedBounds:
         return (
             f"{self.column}: from {self.lower:g} to {self.upper:g} in steps of "
             f"{self.granularity:g}; with "
-            f"{100 * _LEVEL:g}% confidence at most {100 * self.outside:.3g}% of the units (one row "
+            f"{percent(_LEVEL)} confidence at most {percent(self.outside)} of the units (one row "
             "of each) lie outside and would be clipped"
         )
 
@@ -75,23 +103,41 @@ class SuggestedBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuggestedLimits:
+class SuggestedLimits(FixedResult):
     """Suggested limits, each with what the alternatives would cost."""
 
-    rows: tuple[LimitChoice, ...]
-    groups: tuple[LimitChoice, ...]
+    row_choices: tuple[LimitChoice, ...]
+    group_choices: tuple[LimitChoice, ...]
     guarantee: Guarantee
     receipt: Receipt
 
+    def rows(self, confidence: float | None = None) -> list[Record]:
+        """List each limit with the error to expect of it.
+
+        Args:
+            confidence: Of the counts that the errors follow from, if it is given.
+
+        Returns:
+            One record for each: of, limit, value (the error), std, low and high, the last three
+            None.
+        """
+        check_confidence(confidence, _LEVEL)
+        both = (("rows", self.row_choices), ("groups", self.group_choices))
+        found = [(of, one) for of, choices in both for one in choices]
+        keys = ((of, one.limit) for of, one in found)
+        return records(("of", "limit"), keys, value=[one.error for _, one in found])
+
     @property
     def max_rows_per_unit(self) -> int:
-        """The limit on rows with the smallest predicted error."""
-        return min(self.rows, key=lambda one: one.error).limit
+        """Limit on rows with the smallest predicted error."""
+        return min(self.row_choices, key=lambda one: one.error).limit
 
     @property
     def max_groups_per_unit(self) -> int | None:
-        """The limit on groups with the smallest predicted error, if groups were asked about."""
-        return min(self.groups, key=lambda one: one.error).limit if self.groups else None
+        """Limit on groups with the smallest predicted error; None without groups."""
+        return (
+            min(self.group_choices, key=lambda one: one.error).limit if self.group_choices else None
+        )
 
     @property
     def toml(self) -> str:
@@ -103,10 +149,11 @@ class SuggestedLimits:
 
     def __str__(self) -> str:
         lines = [self.toml.replace("\n", ", ")]
-        for what, found in (("rows", self.rows), ("groups", self.groups)):
+        for what, found in (("rows", self.row_choices), ("groups", self.group_choices)):
             best = min((one.error for one in found), default=math.inf)
             lines += [
-                f"  {one.limit} {what}: {one.lost:.4g} would be left out, noise {one.noise:.4g}"
+                f"  {one.limit} {what}: {short(one.lost)} would be left out, "
+                f"noise {short(one.noise)}"
                 for one in found
                 if one.error <= 8 * best
             ]
@@ -124,14 +171,13 @@ def suggest_bounds(
     budget: QueryBudget,
     rng: RandomSource,
 ) -> SuggestedBounds:
-    """Bounds that hold the values of most units, from a noisy histogram over powers of two.
-
-    Theorem: the histogram, and so the suggestion, is within the budget under the table's relation.
-    Proof: one row of each unit is counted, in one bin: a unit moves one count by one (a
-        replacement two). Bins and outermost range are public; missing values count as 0.
-    Source: docs/theory/keys.md.
-    Needs: an account.
-    """
+    """Bounds that hold the values of most units, from a noisy histogram over powers of two."""
+    # Theorem: the histogram, and so the suggestion, is within the budget under the table's
+    #   relation.
+    # Proof: one row of each unit is counted, in one bin: a unit moves one count by one (a
+    #   replacement two). Bins and outermost range are public; rows without a value are left out.
+    # Source: docs/theory/keys.md.
+    # Needs: an account.
     from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
     from discreet.data.source import check_source  # noqa: PLC0415
 
@@ -145,9 +191,8 @@ def suggest_bounds(
         raise InvalidArgument(f"outermost must be a pair of numbers, got {len(ends)} of them.")
     lower, upper = (check.finite("outermost", end) for end in ends)
     marks, grid = power_of_two_edges(lower, upper)
-    missing = min(max(Fraction(0), lower), upper)
     plan = TableScan(
-        schema={column: real(lower=lower, upper=upper, granularity=grid, missing=missing)},
+        schema={column: real(lower=lower, upper=upper, granularity=grid)},
         aggregates={"units": count()},
         unit=table.spec.privacy_unit,
         by={column: col(column).cut(marks)},
@@ -183,14 +228,12 @@ def suggest_bounds(
 def suggest_contribution_limits(
     table: OpenTable, *, by: By, planned_epsilon: Numeric, budget: QueryBudget, rng: RandomSource
 ) -> SuggestedLimits:
-    """How much of one unit to use: from noisy histograms of rows and groups per unit.
-
-    Theorem: both histograms are within the budget under the table's relation.
-    Proof: each unit is in exactly one class of each histogram, by its own rows; a unit moves one
-        count of each by one (a replacement two).
-    Source: docs/theory/keys.md.
-    Needs: an account, and a table with a unit.
-    """
+    """How much of one unit to use: from noisy histograms of rows and groups per unit."""
+    # Theorem: both histograms are within the budget under the table's relation.
+    # Proof: each unit is in exactly one class of each histogram, by its own rows; a unit moves one
+    #   count of each by one (a replacement two).
+    # Source: docs/theory/keys.md.
+    # Needs: an account, and a table with a unit.
     from discreet.data.execute import engine_of  # noqa: PLC0415 - engines are slow to import
     from discreet.data.source import check_source  # noqa: PLC0415
 
@@ -218,8 +261,8 @@ def suggest_contribution_limits(
         del spread
     found = [_choices(counts, one, epsilon) for counts, one in zip(noisy, mechanisms, strict=True)]
     return SuggestedLimits(
-        rows=found[0],
-        groups=found[1] if groups else (),
+        row_choices=found[0],
+        group_choices=found[1] if groups else (),
         guarantee=guarantee,
         receipt=held.receipt,
     )

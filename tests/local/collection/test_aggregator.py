@@ -80,6 +80,14 @@ def test_reports_of_another_width_are_counted_and_move_nothing(oracle):
         assert (cut.reports, cut.refused) == (100, 1)
 
 
+def test_one_report_that_is_no_bytes_is_refused_and_moves_nothing(oracle):
+    rows = [row.tobytes() for row in reports(oracle)]
+    for odd in (None, "text", 7, ["x"], np.zeros(oracle.width)):
+        counted = Aggregator(oracle).add([*rows, odd])
+        assert (counted.reports, counted.refused) == (len(rows), 1)
+        assert np.array_equal(counted.counts, Aggregator(oracle).add(rows).counts)
+
+
 @pytest.mark.parametrize(
     "bad", [np.zeros((2, 1)), np.zeros(3, dtype=np.uint8), np.full((1, 1), 300), ["text"], [1]]
 )

@@ -159,10 +159,10 @@ def test_shown_largest_first():
     assert [share.category for share in f.top(3)] == [0, 2, 5]
     assert len(f.top(99)) == 16
     text = str(f)
-    assert "16 categories, 1,000 reports" in text
-    assert "0.7000" in text.splitlines()[2]
-    assert "and 6 more" in text
-    assert repr(f.projected()).endswith("projected)")
+    assert "16 shares from 1,000 reports" in text
+    assert text.splitlines()[1].startswith("  0: 0.700 ")
+    assert text.splitlines()[3].startswith("  5: ")
+    assert "1,000 reports, projected" in repr(f.projected())
     assert f.counts[0] == pytest.approx(700)
     with pytest.raises(InvalidArgument, match="k must"):
         f.top(0)

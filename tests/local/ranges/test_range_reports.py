@@ -163,11 +163,11 @@ def test_a_release_stands_alone(made):
     again = LocalRanges.from_json(release.to_json())
     assert np.array_equal(again.cells, release.cells)
     ends = lower(made) + np.array([0, 2, 5]), lower(made) + np.array([3, 2, 11])
-    assert np.array_equal(again.std(*ends), release.std(*ends))
-    assert again.interval(*ends)[0] == pytest.approx(release.interval(*ends)[0])
+    assert np.array_equal(again.answer_std(*ends), release.answer_std(*ends))
+    assert again.answer_interval(*ends)[0] == pytest.approx(release.answer_interval(*ends)[0])
     assert again.guarantee == release.guarantee == made.guarantee
     assert release.total == pytest.approx(5000)
-    assert release.std() == 0
+    assert release.answer_std() == 0
     first, second = lower(made) + 1, lower(made) + 4
     together = release.answer(first, second) + release.answer(second + 1, None)
     assert release.answer(first, None) == pytest.approx(together)
@@ -213,13 +213,13 @@ def test_no_report_says_nothing(made):
     release = Aggregator(made).estimate()
     assert release.answer() == 0
     assert np.isfinite(release.cells).all()
-    assert release.std(lower(made), lower(made) + 1) == math.inf
+    assert release.answer_std(lower(made), lower(made) + 1) == math.inf
     # One report, on one level: the others are unknown, and nothing breaks.
     one = Aggregator(made).add(made.randomize([lower(made)], rng=seeded_rng(2))).estimate()
     assert one.answer() == pytest.approx(1)
     assert np.isfinite(one.cells).all()
     if len(made.shares) > 1:
-        assert one.std(lower(made), lower(made)) == math.inf
+        assert one.answer_std(lower(made), lower(made)) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def whitened(randomizer, laws, client=None):
 def right(release, a, b, truth):
     release.__dict__["shares"] = truth / CLIENTS
     low = release.domain.lower
-    return np.square(release.std(low + a, low + b))
+    return np.square(release.answer_std(low + a, low + b))
 
 
 def independent(release, a, b, truth):
@@ -377,7 +377,7 @@ def test_intervals_hold_as_often_as_they_say(name):
     held = np.zeros(3, dtype=int)
     for _ in range(150):
         release = Aggregator(randomizer).add(randomizer.randomize(values, rng=bits)).estimate()
-        low, high = release.interval(3, 9, confidence=0.9)
+        low, high = release.answer_interval(3, 9, confidence=0.9)
         held[0] += low <= truth[10] - truth[3] <= high
         curve = release.cdf(confidence=0.9)
         held[1] += ((curve.low <= truth[1:] + 1e-9) & (truth[1:] <= curve.high + 1e-9)).all()

@@ -441,7 +441,9 @@ class TestAlternatives:
 
     @pytest.mark.parametrize("positions", [1, 3])
     def test_noise_for_each_entry_is_no_alternative(self, positions: int) -> None:
-        noise = laplace(sensitivity=1, epsilon=1, relation=NeighboringRelation.REPLACE_ONE)
+        noise = laplace(
+            sensitivity=1, epsilon=1, domain="reals", relation=NeighboringRelation.REPLACE_ONE
+        )
         with pytest.raises(InvalidArgument, match="one number"):
             make_private(
                 self.median,

@@ -101,10 +101,19 @@ def test_it_is_charged_before_anything_is_read(tmp_path):
 )
 def test_odd_arguments_are_refused_without_a_value(changes, error):
     with pytest.raises(error) as refused:
-        asked([[7.25]], [1], **changes)
+        asked(np.array([[7.25]]), [1], **changes)
     assert "7.25" not in str(refused.value)
-    with pytest.raises(OutOfDomain):
-        asked([[7.25]], ["a"])
+
+
+@pytest.mark.parametrize("strange", ["a", None, [1, 2], np.ma.masked, 10**400, b"7", object()])
+def test_one_odd_example_counts_like_an_ordinary_one(strange):
+    # An error, or a warning, would tell of one person.
+    inputs, outputs = [[2.0], [7.25]], [20.0, 70.0]
+    assert np.isfinite(asked([*inputs, [strange]], [*outputs, 1]).outputs).all()
+    assert np.isfinite(asked([*inputs, strange], [*outputs, 1]).outputs).all()
+    middle = asked([*inputs, [5.0]], [*outputs, 50.0]).outputs
+    if strange != 10**400:
+        assert (asked([*inputs, [5.0]], [*outputs, strange]).outputs == middle).all()
 
 
 def test_that_there_is_no_example_is_not_told():

@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -37,6 +37,7 @@ from discreet.models.dp_sgd import (
     PrivateRidge,
 )
 from discreet.models.dp_sgd._estimator_base import GradientDescentEstimator
+from discreet.models.dp_sgd.train import FeatureMap
 from discreet.noise.random_source import seeded_rng
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -148,9 +149,10 @@ def test_the_guarantee_is_charged_before_values_are_read(account: Callable[..., 
     with pytest.raises(NotCertified, match="seeded"):
         classifier(account=held).fit(X, LABELS)
     assert not outcomes(held)
-    bad = np.where(X > 0.999, np.nan, X)
-    with pytest.raises(OutOfDomain, match="NaN"):
-        classifier(account=held, rng=None, epsilon=0.1).fit(bad, LABELS)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(FeatureMap, "steps", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            classifier(account=held, rng=None, epsilon=0.1).fit(X, LABELS)
     assert outcomes(held) == ["failed"]
     model = classifier(account=held, rng=None).fit(X, LABELS)
     assert model.receipt_.guarantee == model.guarantee_
@@ -193,13 +195,10 @@ def test_what_can_be_known_before_reading_costs_nothing(account: Callable[..., A
 
 
 def test_errors_show_no_private_value() -> None:
-    with pytest.raises(OutOfDomain, match="declared classes") as caught:
-        classifier().fit(X, np.where(LABELS == 1, 31337, 0))
-    assert "31337" not in str(caught.value)
     table = X.astype(object)
     table[5, 2] = "secret word"
     with pytest.raises(OutOfDomain) as caught:
-        classifier().fit(table, LABELS)
+        classifier().fit(X, LABELS).predict(table)
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
 
@@ -315,9 +314,10 @@ def test_no_warning_tells_of_a_huge_target(kind: type[Any]) -> None:
         regressor(kind, steps=3, target_bounds=(-1e-6, 1e-7)).fit(X, y)
 
 
-def test_numbers_too_large_for_doubles_are_refused_in_own_words() -> None:
-    with pytest.raises(OutOfDomain, match="must hold numbers"):
-        classifier(steps=3).fit(np.full((3, 1), 10**400, dtype=object), [0, 1, 0])
+def test_numbers_too_large_for_doubles_are_clipped() -> None:
+    huge = np.full((3, 1), 10**400, dtype=object)
+    found = classifier(steps=3).fit(huge, [0, 1, 0])
+    assert (found.theta_ == classifier(steps=3).fit(np.ones((3, 1)), [0, 1, 0]).theta_).all()
 
 
 def test_no_error_tells_how_many_rows_there_are() -> None:
@@ -341,8 +341,10 @@ def test_a_fit_that_fails_leaves_no_model() -> None:
         ),
     ):
         model.fit(X, y).predict(X)
-        with pytest.raises(OutOfDomain):
-            model.set_params(**changes).fit(np.where(X > 0.9, np.nan, X), y)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(FeatureMap, "steps", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                model.set_params(**changes).fit(X, y)
         for use in (lambda model=model: model.predict(X), model.certify):
             with pytest.raises(NotFittedError):
                 use()
@@ -370,14 +372,19 @@ def test_seeds_repeat_and_fits_differ() -> None:
 
 
 _NOISE = "noise is drawn anew at every fit, so that two fits on equal data differ"
+_LISTS = "fits lists: the number of columns must be declared for them"
 EXEMPT = {
     "check_estimators_overwrite_params": "a seeded source is a stream, and a fit reads from it",
-    "check_dtype_object": "the package's errors are ValueErrors, this wants a TypeError",
+    "check_dtype_object": "a value that is no number is a misfit of its row, no error",
+    "check_classifiers_train": _LISTS,
+    "check_regressors_train": _LISTS,
+    "check_estimators_nan_inf": "a missing value is a misfit of its row, no error",
     "check_parameters_default_constructible": "relation is an enumeration",
     "check_fit_idempotent": _NOISE,
 }
 EXEMPT_REGRESSORS = {
     **EXEMPT,
+    "check_supervised_y_no_nan": "a missing target is a misfit of its row, no error",
     "check_estimators_empty_data_messages": "an error would tell no rows from one row",
     "check_regressor_data_not_an_array": _NOISE,
     "check_supervised_y_2d": _NOISE,
@@ -400,3 +407,18 @@ def exempt(estimator: GradientDescentEstimator) -> dict[str, str]:
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
+
+
+def test_coefficients_are_those_of_the_likelihood() -> None:
+    """Cutting gradients, or shrinking rows, inflates them at every budget."""
+    rng = np.random.default_rng(12)
+    x = np.column_stack([rng.uniform(-1, 1, (20_000, 3)), rng.random((20_000, 2)) < 0.3])
+    truth = np.array([2.0, -1.5, 1.0, 0.8, -0.8])
+    y = (rng.random(20_000) < 1 / (1 + np.exp(0.5 - x @ truth))).astype(int)
+    model = PrivateLogisticRegression(
+        epsilon=50, delta=1e-6, bounds=(-1, 1), classes=(0, 1), rng=seeded_rng(1)
+    ).fit(x, y)
+    exact = LogisticRegression(C=np.inf).fit(x, y)
+    assert np.abs(model.coef_ / exact.coef_ - 1).max() < 0.1
+    gap = model.predict_proba(x) - exact.predict_proba(x)
+    assert np.abs(gap).max() < 0.03

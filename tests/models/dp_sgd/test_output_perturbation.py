@@ -275,16 +275,22 @@ def test_losses_without_a_bound_are_refused(objective):
 @pytest.mark.parametrize(
     ("x", "y", "error"),
     [
-        (np.full((50, 2), np.nan), np.zeros(50), OutOfDomain),
         (np.zeros((50, 3)), np.zeros(50), InvalidArgument),
         (np.zeros((50, 2)), np.zeros(49), InvalidArgument),
-        (np.zeros((50, 2)), np.full(50, 2.0), OutOfDomain),
         (np.zeros((50, 2)), np.zeros((50, 1)), InvalidArgument),
     ],
 )
 def test_bad_records_are_refused_without_a_word_of_them(x, y, error):
     with pytest.raises(error):
         perturbed().release(x, y, rng=seeded_rng(1))
+
+
+def test_records_that_do_not_fit_say_nothing():
+    x, y = np.full((50, 2), 0.3), np.zeros(50)
+    none = perturbed().release(np.empty((0, 2)), np.empty(0), rng=seeded_rng(1))
+    for table, targets in ((np.full((50, 2), np.nan), y), (x, np.full(50, 2.0)), (x, [None] * 50)):
+        assert (perturbed().release(table, targets, rng=seeded_rng(1)) == none).all()
+    assert not (perturbed().release(x, y, rng=seeded_rng(1)) == none).all()
 
 
 def test_no_records_are_fine_where_their_number_is_secret():

@@ -117,8 +117,6 @@ def test_bad_input_is_named(plan):
     steps, y, levels = data(10)
     with pytest.raises(InvalidArgument, match="levels"):
         descend_personalized(steps, y, levels[1:], plan=plan, rng=seeded_rng(1))
-    with pytest.raises(InvalidArgument, match="levels"):
-        descend_personalized(steps, y, np.full(10, "other"), plan=plan, rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="same levels"):
         plan_personalized(RUN, LIMITS, {"open": 1}, method="sampling")
     with pytest.raises(InvalidArgument, match="method"):

@@ -73,10 +73,6 @@ def test_the_account_is_charged_for_the_most_generous(tmp_path):
         people = {"open": 100, "strict": 100}
         with pytest.raises(NotCertified):
             model(account=account, people=people).fit(x, y, privacy_levels=levels)
-        with pytest.raises(InvalidArgument, match="must be among"):
-            model(account=account, people=people, rng=None).fit(
-                x, y, privacy_levels=["lax"] * len(x)
-            )
         assert not any(entry.kind == "reserve" for entry in account.history)
         fitted = model(account=account, people=people, rng=None).fit(x, y, privacy_levels=levels)
         assert fitted.receipt_.account == "fit"
@@ -89,8 +85,6 @@ def test_what_is_refused():
         model().fit(x, y)
     with pytest.raises(InvalidArgument, match="one level for each row"):
         model().fit(x, y, privacy_levels=levels[:3])
-    with pytest.raises(InvalidArgument, match="must be among"):
-        model().fit(x, y, privacy_levels=np.full(20, "lax"))
     with pytest.raises(InvalidArgument, match="same levels"):
         model(people={"open": 3}).fit(x, y, privacy_levels=levels)
     with pytest.raises(InvalidArgument, match="epsilon must stay unset"):

@@ -163,7 +163,7 @@ def test_a_table_states_privacy_and_the_terms():
         epsilon=1,
         steps=[100, 10_000],
     )
-    last = found.table()[-1]
+    last = found.rows()[-1]
     # The theorem says 1000 for the last iterate; all iterates together cost less (M28).
     assert last["run_cost"] == pytest.approx(680, abs=1)
     assert last["last_cost"] == last["run_cost"]

@@ -2,10 +2,12 @@
 
 import itertools
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.base import clone, is_classifier
 from sklearn.naive_bayes import GaussianNB
 
 import discreet
@@ -58,8 +60,11 @@ def test_an_owner_without_a_name_does_not_rename_the_others(missing):
     found = [rows.tolist() for rows in even(200).rows(named, levels)]
     for same in (np.array(named), np.array(named, dtype=object), ["1", "2", "3"]):
         assert [rows.tolist() for rows in even(200).rows(same, levels)] == found
-    with pytest.raises(InvalidArgument, match="none may be missing"):
-        even(200).rows([*named, missing], [*levels, "open"])
+    more = [rows.tolist() for rows in even(200).rows([*named, missing], [*levels, "open"])]
+    nobody = not isinstance(missing, float) or math.isnan(missing)
+    for before, after in zip(found, more, strict=True):
+        assert [row for row in after if row < 3] == before
+    assert sum(3 in rows for rows in more) == (0 if nobody else 1)
 
 
 def test_a_name_that_is_no_text_has_teachers_and_a_long_key_is_refused():
@@ -252,7 +257,7 @@ def test_labels_from_real_teachers(tmp_path):
     with pytest.raises(NotCertified):
         ensemble.label(items, plan=plan, personal_budgets=crowd, rng=seeded_rng(1))
     with pytest.raises(InvalidArgument, match="plan"):
-        PATEClassifier(GaussianNB(), assignment=even(), classes=3).label(items, plan=plan)
+        PATEClassifier(GaussianNB(), assignment=even(100), classes=3).label(items, plan=plan)
 
 
 def test_a_teacher_without_records_still_votes():
@@ -281,8 +286,6 @@ def test_a_teacher_without_records_still_votes():
             "posit",
         ),
         (lambda: assign_upsampling(2, copies={"a": 3}), InvalidArgument, "at most"),
-        (lambda: even(4).rows(["x", "x"], ["open", "strict"]), InvalidArgument, "one level"),
-        (lambda: even(4).rows(["x"], ["other"]), InvalidArgument, "among"),
         (lambda: count_votes([[0, 1]], even(4), classes=2), InvalidArgument, "one column"),
         (lambda: count_votes([[0, 1, 2, 9]], even(4), classes=3), InvalidArgument, "0..2"),
         (lambda: RULE.passes_threshold([[0.5, 1.0]]), OutOfDomain, "whole"),
@@ -319,3 +322,44 @@ def test_a_teacher_without_records_still_votes():
 def test_bad_input_is_named(do, error, words):
     with pytest.raises(error, match=words):
         do()
+
+
+# ── an estimator of scikit-learn ───────────────────────────────────────────────────────────────
+
+
+def test_it_is_a_classifier_of_scikit_learn():
+    made = PATEClassifier(GaussianNB(), assignment=even(8), classes=3, dtype="float32", seed=4)
+    copied = clone(made)
+    assert is_classifier(copied)
+    assert copied.get_params()["assignment"] == made.assignment
+    assert {name: copied.get_params()[name] for name in ("classes", "dtype", "seed")} == {
+        "classes": 3,
+        "dtype": "float32",
+        "seed": 4,
+    }
+    x = np.random.default_rng(0).normal(size=(60, 2)).astype("float32")
+    fitted = copied.fit(
+        x, np.arange(60) % 3, owners=[f"p{i}" for i in range(60)], privacy_levels=["open"] * 60
+    )
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    assert len(fitted.estimators_) == 8
+    assert not hasattr(made, "estimators_")
+
+
+def test_a_plan_that_was_written_to_a_file_is_that_plan():
+    ensemble = PATEClassifier(GaussianNB(), assignment=even(), classes=2).fit(
+        np.random.default_rng(0).normal(size=(400, 1)),
+        np.arange(400) % 2,
+        owners=[f"p{i}" for i in range(400)],
+        privacy_levels=["open", "strict"] * 200,
+    )
+    plan = plan_labels(ensemble.assignment, RULE, LIMITS, classes=2, answered_share=1)
+    read = pickle.loads(pickle.dumps(plan))
+    items = np.zeros((3, 1))
+    one = ensemble.label(items, plan=plan, rng=seeded_rng(1))
+    assert (one.labels == ensemble.label(items, plan=read, rng=seeded_rng(1)).labels).all()
+    other = assign_upsampling(200, copies={"open": 1, "strict": 1}, key="k")
+    assert other != ensemble.assignment
+    away = plan_labels(other, RULE, LIMITS, classes=2, answered_share=1)
+    with pytest.raises(InvalidArgument, match="assignment"):
+        ensemble.label(items, plan=away)

@@ -22,6 +22,7 @@ from discreet.models.regression import (
     RowMap,
     sum_moments,
 )
+from discreet.models.regression._residual_rounds import residual_products
 from discreet.models.regression.auto import AutoLinearRegression
 from discreet.models.regression.ssp_and_adassp import adassp, plan_published
 from discreet.models.regression.sufficient_statistics import _smallest_eigenvalue
@@ -43,13 +44,21 @@ METHODS = {
     "adassp": {"method": "adassp", "fit_intercept": False},
     "row norm": {"mapping": "row", "scaling": ColumnScaling(), "bounds": None},
     "box": {"mapping": "box"},
+    "weighted": {"mapping": "weighted"},
     "rho": {"epsilon": None, "delta": None, "rho": 0.02},
     "three rows each": {"max_rows_per_unit": 3},
 }
 
 
 def model(**how):
-    known = {"epsilon": EPSILON, "delta": DELTA, "bounds": [(-1, 1)] * 2, "target_bounds": (-1, 1)}
+    known = {
+        "epsilon": EPSILON,
+        "delta": DELTA,
+        "bounds": [(-1, 1)] * 2,
+        "target_bounds": (-1, 1),
+        "scaling": "bounds",
+        "mapping": "ball",
+    }
     return PrivateLinearRegression(**{**known, **how})
 
 
@@ -81,6 +90,10 @@ def exact_parts(plan, mapped, x, y):
     if plan.smallest is not None:
         least = _smallest_eigenvalue(found.total[:d, :d], rows=found.rows)
         parts.append((plan.smallest, np.array([least], dtype=np.int64)))
+    if plan.residuals is not None:
+        clips = (plan.lattice.target_steps,)
+        squared = residual_products(np.zeros((d, 1)), clips, mapped.codes(x, y))
+        parts.append((plan.residuals, squared))
     return parts
 
 

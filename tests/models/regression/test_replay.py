@@ -15,12 +15,13 @@ DELTA = 1e-6
 ROWS = 25
 DECLARED = {"bounds": [(-1, 3)] * 2, "target_bounds": (-5, 5)}
 MOMENTS = {
-    "declared bounds": {},
+    "usual": {},
+    "declared bounds": {"scaling": "bounds", "mapping": "ball"},
     "private scales": {"scaling": "private"},
     "declared scales": {"scaling": ColumnScaling(center=1.0, scale=0.5)},
     "rows of length one": {"mapping": "row", "scaling": ColumnScaling(center=1.0)},
     "box": {"mapping": "box"},
-    "no intercept": {"fit_intercept": False},
+    "no intercept": {"fit_intercept": False, "mapping": "ball"},
     "no squares": {"squares_share": 0},
     "adassp": {"method": "adassp"},
     "ssp": {"method": "ssp"},
@@ -32,8 +33,8 @@ MOMENTS = {
     },
     "rho": {"epsilon": None, "delta": None, "rho": 0.02},
     "shrunken": {"method": shrink},
-    "Wang's constants": {"method": "adassp", "constants": "wang"},
-    "the thesis's constants": {"method": "adassp", "constants": "thesis"},
+    "Wang's constants": {"method": "adassp", "constants": "wang", "scaling": "bounds"},
+    "the thesis's constants": {"method": "adassp", "constants": "thesis", "scaling": "bounds"},
 }
 BEST = {
     "level": {"method": "level"},

@@ -44,6 +44,7 @@ def fitted(epsilon, seed, rows=2000, **changes):
         "bounds": CONCRETE_LIKE,
         "target_bounds": (0, 1000),
         "scaling": "private",
+        "mapping": "ball",
         "rng": seeded_rng(seed),
         **changes,
     }

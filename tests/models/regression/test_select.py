@@ -25,7 +25,7 @@ def fitted(x, y, *, method, epsilon=None, seed=1, **changes):
         target_bounds=(-1, 1),
         method=method,
         rng=seeded_rng(seed),
-        **changes,
+        **{"scaling": "bounds", "mapping": "ball", **changes},
     ).fit(x, y)
 
 

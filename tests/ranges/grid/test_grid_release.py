@@ -49,7 +49,7 @@ def test_answers_are_sums_of_cells(release):
     assert release.labels[1] == REGIONS.labels
     assert release.cells.shape == release.cell_std.shape == (20, 4)
     assert release.cell_std[3, 2] == pytest.approx(
-        release.std(("2023-01-04", "2023-01-04"), ("south", "south"))
+        release.answer_std(("2023-01-04", "2023-01-04"), ("south", "south"))
     )
 
 
@@ -65,7 +65,7 @@ def test_the_stated_error_is_the_error(counts):
     errors = np.array(
         [design.release(counts, rng=seeded_rng(i)).answer(*spans) - truth for i in range(800)]
     )
-    deviation = design.release(counts, rng=seeded_rng(0)).std(*spans)
+    deviation = design.release(counts, rng=seeded_rng(0)).answer_std(*spans)
     assert mean_of(errors, 0, deviation**2)
     # Sums of many Laplace variables: a fourth moment of at most six squares.
     assert mean_of(errors**2, deviation**2, 5 * deviation**4)
@@ -78,15 +78,15 @@ def test_intervals_hold_and_are_not_wide(counts, price):
     spans = (("2023-01-03", "2023-01-17"), ("north", "south"))
     truth = counts[2:17, :3].sum()
     release = design.release(counts, rng=seeded_rng(0))
-    low, high = release.interval(*spans, confidence=0.9)
+    low, high = release.answer_interval(*spans, confidence=0.9)
     answers = [design.release(counts, rng=seeded_rng(i)).answer(*spans) for i in range(400)]
     # The width depends on nothing that was measured.
     held = (np.abs(np.array(answers) - truth) <= (high - low) / 2).sum()
     # P(fewer than 333 of 400 | 0.9 each) < 1e-5; the seeds are fixed.
     assert held >= 333
-    assert high - low < 2 * 1.9 * release.std(*spans)
+    assert high - low < 2 * 1.9 * release.answer_std(*spans)
     many = (np.full(150, "2023-01-03"), np.full(150, "2023-01-17"))
-    lows, highs = release.interval(many, ("north", "south"), confidence=0.9)
+    lows, highs = release.answer_interval(many, ("north", "south"), confidence=0.9)
     assert (highs - lows >= high - low).all()
 
 
@@ -107,8 +107,8 @@ def test_margins_are_totals_of_an_axis(release, counts):
     regions = release.marginal(1)
     assert regions.labels == REGIONS.labels
     assert regions.values == pytest.approx(release.cells.sum(axis=0))
-    assert regions.std[0] == pytest.approx(release.std(None, ("north", "north")))
-    low, high = release.interval(None, ("north", "north"))
+    assert regions.std[0] == pytest.approx(release.answer_std(None, ("north", "north")))
+    low, high = release.answer_interval(None, ("north", "north"))
     assert (regions.low[0], regions.high[0]) == pytest.approx((low, high))
     days = release.marginal(0)
     assert days.values == pytest.approx(release.cells.sum(axis=1))
@@ -131,7 +131,7 @@ def test_the_text_stands_alone(release):
     again = GridRelease.from_json(release.to_json())
     spans = (("2023-01-03", "2023-01-17"), None)
     assert again.answer(*spans) == release.answer(*spans)
-    assert again.interval(*spans) == release.interval(*spans)
+    assert again.answer_interval(*spans) == release.answer_interval(*spans)
     assert again.guarantee.epsilon() == pytest.approx(1)
     assert not again.private
     assert "not private" in str(again)
@@ -194,7 +194,7 @@ def test_a_year_by_regions_of_a_hundred_thousand_rows():
     rows = np.random.default_rng(1).integers(0, 365 * 50, size=100_000)
     counts = np.bincount(rows, minlength=365 * 50).reshape(365, 50)
     release = plan.best.release(counts, rng=seeded_rng(5))
-    assert abs(release.total - 100_000) < 6 * release.std(None, None)
+    assert abs(release.total - 100_000) < 6 * release.answer_std(None, None)
 
 
 def test_the_door_is_the_planner_with_declared_columns(plan):

@@ -1,6 +1,8 @@
 """Plans and running streams: epochs, windows, keys, states, what is claimed and what is refused."""
 
 import itertools
+import warnings
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -25,7 +27,7 @@ def run(plan, counts, *, rng, batches=(1 << 30,)):
         if not len(counts):
             break
         state, some = stream.advance(plan, state, counts[:size], rng=rng)
-        assert some.first == state.step - len(some) + 1
+        assert some.first == state.step - len(some.values) + 1
         counts = counts[size:]
         answers.append(some.values)
     return state, np.concatenate(answers)
@@ -193,14 +195,15 @@ def test_events_are_counted_into_steps():
 @pytest.mark.parametrize(
     ("steps", "keys", "end", "error"),
     [
-        ([2], None, 5, OutOfDomain),
-        ([6], None, 5, OutOfDomain),
-        ([3.5], None, 5, OutOfDomain),
+        (np.array(["3"]), None, 5, OutOfDomain),
+        (np.array([[3]]), None, 5, OutOfDomain),
+        ("3", None, 5, OutOfDomain),
+        (3, None, 5, OutOfDomain),
         ([3], [0], 5, InvalidArgument),
         ([3], None, 1, InvalidArgument),
     ],
 )
-def test_events_out_of_place(steps, keys, end, error):
+def test_what_is_no_list_of_events_is_refused(steps, keys, end, error):
     with pytest.raises(error):
         stream.tally(plan_stream(epsilon=1), steps, after=2, keys=keys, end=end)
 
@@ -210,20 +213,71 @@ def test_keys_are_a_list_and_no_text_is_taken_apart():
         plan_stream(epsilon=1, keys="north")
 
 
-def test_keys_out_of_place():
+def test_keys_are_one_for_each_event():
     plan = plan_stream(epsilon=1, keys=["a", "b"])
-    for keys in ([2], [-1], [0, 1], ["a"]):
+    for keys in ([0, 1], np.array(["a"]), "a"):
         with pytest.raises(OutOfDomain, match="keys"):
             stream.tally(plan, [3], after=2, keys=keys, end=5)
     with pytest.raises(InvalidArgument, match="keys"):
         stream.tally(plan, [3], after=2, end=5)
 
 
-@pytest.mark.parametrize("counts", [[-1], [1.5], [[1]], [True], 3], ids=str)
-def test_counts_out_of_domain(counts):
+class Hostile:
+    """What raises whatever is asked of it."""
+
+    def __str__(self):
+        raise ZeroDivisionError
+
+    __repr__ = __float__ = __int__ = __index__ = __hash__ = __eq__ = __str__
+
+
+HUGE = [float("inf"), 10**5000, 2**63, 2**64, Decimal("1e999999")]
+STRANGE = [
+    *(*HUGE, float("nan"), -float("inf"), None, "3", "x", b"3", -(10**5000), -(2**63), 1j),
+    *([3], (3,), {}, object(), Hostile(), np.datetime64("NaT"), np.float32("nan")),
+    *(Decimal("NaN"), Decimal("sNaN"), "\ud800", "3\0"),
+]
+NAMES = range(len(STRANGE))
+
+
+@pytest.mark.parametrize("odd", STRANGE, ids=NAMES)
+@pytest.mark.parametrize("first", [True, False])
+def test_one_event_of_no_step_or_no_key_changes_nothing(odd, first):
+    plan, keyed = plan_stream(epsilon=1), plan_stream(epsilon=1, keys=["a", "b"])
+    steps = [odd, 3, 5, 3] if first else [3, 5, 3, odd]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert stream.tally(plan, steps, after=2, end=6).tolist() == [2, 0, 1, 0]
+        keys = [odd, 0, 1, 1] if first else [0, 1, 1, odd]
+        places = [3, 3, 5, 3] if first else [3, 5, 3, 3]
+        found = stream.tally(keyed, places, after=2, keys=keys, end=6)
+    assert found.tolist() == [[1, 1], [0, 0], [0, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("late", [2, 7, 0, -1, 2.4, 6.5, 1e300])
+def test_an_event_of_a_step_that_is_not_open_is_left_out(late):
+    found = stream.tally(plan_stream(epsilon=1), [3, late, 3.0], after=2, end=6)
+    assert found.tolist() == [2, 0, 0, 0]
+    assert stream.tally(plan_stream(epsilon=1), np.array([3, late]), after=2, end=6)[0] == 1
+
+
+@pytest.mark.parametrize("counts", [3, "3", np.array([1.5]), np.array([True]), np.array(["1"])])
+def test_counts_of_another_type_or_shape_are_refused(counts):
     plan = plan_stream(epsilon=1)
     with pytest.raises(OutOfDomain):
         stream.advance(plan, stream.begin(plan), counts, rng=seeded_rng(1))
+    with pytest.raises(OutOfDomain):
+        stream.check_counts(plan_stream(epsilon=1, keys=["a", "b"]), [[1, 2], [3]])
+
+
+@pytest.mark.parametrize("odd", STRANGE, ids=NAMES)
+def test_a_count_that_is_none_counts_what_it_can_and_changes_no_other(odd):
+    most = 2**31 - 1
+    worth = most if any(odd is one for one in HUGE) else 0
+    found = stream.check_counts(plan_stream(epsilon=1), [4, odd, 2**33, -5, 1.5])
+    assert found.ravel().tolist() == [4, worth, most, 0, 2]
+    keyed = plan_stream(epsilon=1, keys=["a", "b"])
+    assert stream.check_counts(keyed, [[1, odd], [2, 3]]).tolist() == [[1, worth], [2, 3]]
 
 
 @pytest.mark.parametrize("amount", [{"epsilon": 10**6}, {"rho": 10**9}], ids=str)

@@ -15,14 +15,12 @@ from scipy import optimize, special
 
 
 def laplace_delta(epsilon: float, *, left: float, right: float, shift: float) -> float:
-    """How far Laplace noise of scale ``left`` exceeds e^epsilon times that of scale ``right``.
-
-    Theorem: the supremum over sets A of P(A) - e^epsilon Q(A), P around 0 and Q around ``shift``.
-    Proof: the log-ratio is linear between the centers and beyond them. Its crossings of epsilon
-        (one for each piece at most) and the centers cut the line into parts where it stays above
-        or below; the former count with closed-form masses.
-    Source: B46.
-    """
+    """How far Laplace noise of scale ``left`` exceeds e^epsilon times that of scale ``right``."""
+    # Theorem: the supremum over sets A of P(A) - e^epsilon Q(A), P around 0 and Q around `shift`.
+    # Proof: the log-ratio is linear between the centers and beyond them. Its crossings of epsilon
+    #   (one for each piece at most) and the centers cut the line into parts where it stays above
+    #   or below; the former count with closed-form masses.
+    # Source: B46.
     low, high = min(0.0, shift), max(0.0, shift)
     cuts = [low, high]
     for signs, (a, b) in {
@@ -53,11 +51,9 @@ def _laplace_mass(a: float, b: float, center: float, scale: float) -> float:
 
 
 def gaussian_delta(epsilon: float, *, left: float, right: float, shift: float) -> float:
-    """The same for Gaussian noise of two standard deviations.
-
-    Proof: the log-ratio is a quadratic; it exceeds epsilon between or outside of its roots.
-    Source: B46; Balle and Wang 2018 for equal deviations.
-    """
+    """The same for Gaussian noise of two standard deviations."""
+    # Proof: the log-ratio is a quadratic; it exceeds epsilon between or outside of its roots.
+    # Source: B46; Balle and Wang 2018 for equal deviations.
     if left == right:
         mu = abs(shift) / left
         return _far(mu, epsilon) if mu else 0.0
@@ -129,12 +125,10 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
 
 
 def smooth_laplace_delta(epsilon: float, *, beta: float, multiplier: float) -> float:
-    """The exact delta of Laplace noise of scale ``multiplier S / epsilon`` (B31).
-
-    Theorem: (1 - e^-beta) exp(-(epsilon + beta)/(e^beta - 1)) cosh((epsilon/c)/(e^beta - 1)) is the
-        worst over shifts up to the smaller S and ratios of S up to e^beta, for c >= 1 and
-        beta <= epsilon (1 - e^-beta / c); otherwise the corners are taken.
-    """
+    """The exact delta of Laplace noise of scale ``multiplier S / epsilon`` (B31)."""
+    # Theorem: (1 - e^-beta) exp(-(epsilon + beta)/(e^beta - 1)) cosh((epsilon/c)/(e^beta - 1)) is
+    #   the worst over shifts up to the smaller S and ratios of S up to e^beta, for c >= 1 and beta
+    #   <= epsilon (1 - e^-beta / c); otherwise the corners are taken.
     c, grown = multiplier, math.expm1(beta)
     if c >= 1 and beta <= epsilon * (1 - math.exp(-beta) / c):
         inner = epsilon / c / grown

@@ -54,15 +54,13 @@ def ranks(trained: NDArray[np.bool_], *, adjacency: Adjacency = "replace") -> In
 
 
 def extended(values: Floats, slope: float, *, adjacency: Adjacency = "replace") -> Floats:
-    """Values on some areas (nan elsewhere) extended to all: the mean of both extreme extensions.
-
-    Theorem: for any values it changes by at most ``slope`` between neighbors; where the values do
-        already, it keeps them.
-    Proof: a minimum of functions of that slope has that slope, and so have the maximum and the
-        mean (McShane 1934; A31).
-    Source: A31.
-    Needs: at least one value.
-    """
+    """Values on some areas (nan elsewhere) extended to all: the mean of both extreme extensions."""
+    # Theorem: for any values it changes by at most `slope` between neighbors; where the values do
+    #   already, it keeps them.
+    # Proof: a minimum of functions of that slope has that slope, and so have the maximum and the
+    #   mean (McShane 1934; A31).
+    # Source: A31.
+    # Needs: at least one value.
     known = ~np.isnan(values)
     if not known.any():
         raise InvalidArgument("At least one area must have a value.")
@@ -111,17 +109,15 @@ def doubled_ranges(
 
 
 def ranges(centers: Ints, width: int, *, adjacency: Adjacency = "replace") -> tuple[Ints, Ints]:
-    """Output ranges in whole steps: both ends rounded down (A16, A43).
-
-    Theorem: under "replace", if every range is non-empty, then what neighbors are clipped to
-        differs by at most ``width`` steps, whatever the function. If no gap of the centers exceeds
-        the width, every range is non-empty and holds its center up to one step.
-    Proof: neighbors a, b share a line and both ranges lie in its interval of length ``width``;
-        ``floor(x) - floor(y) <= ceil(x - y)``, and the width is whole. A center is at most half
-        the width away from the middle of each of its lines.
-    Source: Aoutouf 2021, corrected (A16, A34, A43).
-    Needs: `largest_change` at most ``width`` and no empty range: checked by `Prototype`.
-    """
+    """Output ranges in whole steps: both ends rounded down (A16, A43)."""
+    # Theorem: under "replace", if every range is non-empty, then what neighbors are clipped to
+    #   differs by at most `width` steps, whatever the function. If no gap of the centers exceeds
+    #   the width, every range is non-empty and holds its center up to one step.
+    # Proof: neighbors a, b share a line and both ranges lie in its interval of length `width`;
+    #   `floor(x) - floor(y) <= ceil(x - y)`, and the width is whole. A center is at most half
+    #   the width away from the middle of each of its lines.
+    # Source: Aoutouf 2021, corrected (A16, A34, A43).
+    # Needs: `largest_change` at most `width` and no empty range: checked by `Prototype`.
     low, high = doubled_ranges(centers, width, adjacency=adjacency)
     return low // 2, high // 2
 

@@ -35,18 +35,17 @@ def intersections(
 ) -> tuple[Ints, Ints]:
     """The ranges from intervals of length ``width`` around ``doubled / 2``, one for each clique.
 
-    Theorem: clipping to these ranges changes by at most ``width`` steps between neighbors.
-    Proof: neighbors share a clique; both ranges lie between the floors of (T - width) / 2 and
-        (T + width) / 2 of that clique, which are ``width`` apart. Every range is checked not to be
-        empty, and every area to lie in a clique: otherwise NotCertified. Conversely every family
-        of ranges of this sensitivity lies in one of this form: take single pairs as cliques.
-    Source: Aoutouf 2021, corrected: lines of a product grid are cliques, of a path they are not.
-
     >>> intersections([(0, 1), (2, 3), (0, 2), (1, 3)], [0, 20, 0, -20], areas=4, width=1)
     Traceback (most recent call last):
         ...
     discreet.core.errors.NotCertified: The intervals around area 3 do not meet.
     """
+    # Theorem: clipping to these ranges changes by at most `width` steps between neighbors.
+    # Proof: neighbors share a clique; both ranges lie between the floors of (T - width) / 2 and
+    #   (T + width) / 2 of that clique, which are `width` apart. Every range is checked not to be
+    #   empty, and every area to lie in a clique: otherwise NotCertified. Conversely every family
+    #   of ranges of this sensitivity lies in one of this form: take single pairs as cliques.
+    # Source: Aoutouf 2021, corrected: lines of a product grid are cliques, of a path they are not.
     size = count("width", width, minimum=0)
     sets = [np.asarray(members, dtype=np.int64) for members in cliques]
     centers = whole_steps("doubled", doubled)

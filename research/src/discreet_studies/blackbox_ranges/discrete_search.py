@@ -29,17 +29,15 @@ class Descended:
 
 
 def descend(task: SearchTask) -> Descended:
-    """Centers of least total distance whose gaps are at most half the width (A48).
-
-    Theorem: no centers on the grid, and none off it, have a smaller loss.
-    Proof: the loss is a sum of convex functions of one center each, the constraints bound
-        differences: the problem is L-natural-convex, so a point is optimal if and only if no set of
-        areas gains by moving one step up, or one step down (Murota 2003). The best set is a
-        minimum cut: an area that moves up takes along every neighbor that is already ``most``
-        below. Differences are bounded by whole numbers, so that a best solution is whole (A30).
-    Source: A48; Murota 2003, Discrete convex analysis.
-    Needs: fewer than 2**29 training data sets.
-    """
+    """Centers of least total distance whose gaps are at most half the width (A48)."""
+    # Theorem: no centers on the grid, and none off it, have a smaller loss.
+    # Proof: the loss is a sum of convex functions of one center each, the constraints bound
+    #   differences: the problem is L-natural-convex, so a point is optimal if and only if no set of
+    #   areas gains by moving one step up, or one step down (Murota 2003). The best set is a
+    #   minimum cut: an area that moves up takes along every neighbor that is already `most`
+    #   below. Differences are bounded by whole numbers, so that a best solution is whole (A30).
+    # Source: A48; Murota 2003, Discrete convex analysis.
+    # Needs: fewer than 2**29 training data sets.
     lines = neighbors(task.shape, adjacency=task.adjacency)
     pairs = np.array([(a, b) for a, area in enumerate(lines) for line in area for b in line])
     wanted = np.rint(task.targets).astype(np.int64)

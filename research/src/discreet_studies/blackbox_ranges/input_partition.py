@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.boundary.values import as_double, numeric_array
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.models.blackbox.mechanism import numbers
 from discreet.noise.distribution import Floats, Ints
 
 LARGEST_TABLE = 10_000_000
@@ -26,10 +26,9 @@ LARGEST_TABLE = 10_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InputPartition:
-    """Cuts for each position and attribute, all public; made by `chessboard` or `of_tree`.
+    """Cuts for each position and attribute, all public; made by `chessboard` or `of_tree`."""
 
-    Needs: nothing of it taken from private data.
-    """
+    # Needs: nothing of it taken from private data.
 
     cuts: tuple[tuple[Floats, ...], ...]
     lower: Floats
@@ -75,8 +74,8 @@ class InputPartition:
     def inside(self, data: ArrayLike) -> Floats:
         """Data sets (any number of them) within the domain; what is no number is its middle."""
         found: Floats = np.asarray(np.nan)
-        with suppress(OutOfDomain):  # said below, with the shape that is wanted
-            found = numbers(data)
+        with suppress(Exception):  # said below, with the shape that is wanted
+            found = _entries(data)
         wanted = (self.positions, self.attributes)
         if self.attributes == 1 and found.shape[-1:] == (self.positions,):
             found = found[..., None] if found.shape[-2:] != wanted else found
@@ -112,6 +111,15 @@ class InputPartition:
             )
         cells = self.cells(data)
         return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(cells, -1, 0)), self.shape))
+
+
+def _entries(data: ArrayLike) -> Floats:
+    """Return doubles of the same shape; an entry that is no number is NaN."""
+    array = numeric_array(data)
+    if array is not None:
+        return array.astype(np.float64)
+    entries = np.asarray(data, dtype=object)
+    return np.array([as_double(entry) for entry in entries.ravel()]).reshape(entries.shape)
 
 
 def chessboard(

@@ -42,16 +42,15 @@ STATEMENT = "no DP guarantee"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prototype:
-    """The first prototype: listed areas, searched centers, one sensitivity (A18). See `prototype`.
+    """The first prototype: listed areas, searched centers, one sensitivity. See `prototype`."""
 
-    Theorem: ``release`` is epsilon-DP if one position of the data set is replaced, for every
-        function.
-    Proof: `ranges` and its certificate over all areas, in whole numbers, which a release demands;
-        the function's value is made whole before it is clipped; discrete Laplace noise.
-    Source: Aoutouf 2021, corrected (A14, A16, A18, A43, A44).
-    Needs: partition, training data sets and sensitivity public, and not about the people of the
-        private data set.
-    """
+    # Theorem: `release` is epsilon-DP if one position of the data set is replaced, for every
+    #   function.
+    # Proof: `ranges` and its certificate over all areas, in whole numbers, which a release demands;
+    #   the function's value is made whole before it is clipped; discrete Laplace noise.
+    # Source: Aoutouf 2021, corrected (A14, A16, A18, A43, A44).
+    # Needs: partition, training data sets and sensitivity public, and not about the people of the
+    #   private data set.
 
     partition: InputPartition
     mode: Mode

@@ -93,18 +93,17 @@ def kappa(*, epsilon: Number, delta: Number, smoothness: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SmoothRanges:
-    """Listed ranges with Laplace noise of their smooth sensitivity (A39).
+    """Listed ranges with Laplace noise of their smooth sensitivity (A39)."""
 
-    Theorem: ``release`` is (epsilon, delta)-DP if one position is replaced, for every function.
-    Proof: values of neighbors differ by at most the smaller of their two bounds, which are local
-        sensitivities of the ranges, smoothed; between neighbors bounds change by a factor of at
-        most e^smoothness. Doubles are good to 2**-40: bounds are raised by 2**-38 and smoothed with
-        2**-36 less (as in `discreet.mechanisms.smooth`). The multiplier keeps (epsilon, delta) for
-        any two such Laplace laws, and the exact sum of value and noise is rounded to a step, which
-        is post-processing. The scale of an area is never told.
-    Source: Nissim, Raskhodnikova, Smith 2007; A39, A40.
-    Needs: whole ranges, none empty; everything public but the data set.
-    """
+    # Theorem: `release` is (epsilon, delta)-DP if one position is replaced, for every function.
+    # Proof: values of neighbors differ by at most the smaller of their two bounds, which are local
+    #   sensitivities of the ranges, smoothed; between neighbors bounds change by a factor of at
+    #   most e^smoothness. Doubles are good to 2**-40: bounds are raised by 2**-38 and smoothed with
+    #   2**-36 less (as in `discreet.mechanisms.smooth`). The multiplier keeps (epsilon, delta) for
+    #   any two such Laplace laws, and the exact sum of value and noise is rounded to a step, which
+    #   is post-processing. The scale of an area is never told.
+    # Source: Nissim, Raskhodnikova, Smith 2007; A39, A40.
+    # Needs: whole ranges, none empty; everything public but the data set.
 
     low: Ints
     high: Ints

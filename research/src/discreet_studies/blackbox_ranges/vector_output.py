@@ -27,13 +27,12 @@ _BEYOND = 2.0**30
 
 
 class VectorClip:
-    """Ranges for each of several outputs, all in whole steps of their own.
+    """Ranges for each of several outputs, all in whole steps of their own."""
 
-    Theorem: what ``clip`` returns changes by at most ``l1`` in the sum of absolute differences and
-        by at most the root of ``l2_squared`` in the Euclidean norm.
-    Proof: coordinate j changes by at most its width, for the same pair of neighbors. Values are
-        made whole before they are clipped, so that rounding adds nothing. A45.
-    """
+    # Theorem: what `clip` returns changes by at most `l1` in the sum of absolute differences and
+    #   by at most the root of `l2_squared` in the Euclidean norm.
+    # Proof: coordinate j changes by at most its width, for the same pair of neighbors. Values are
+    #   made whole before they are clipped, so that rounding adds nothing. A45.
 
     def __init__(self, parts: Sequence[OutputRanges]) -> None:
         if not parts or len({part.relation_words for part in parts}) != 1:
@@ -69,16 +68,15 @@ class VectorClip:
 
 
 class BallClip:
-    """Outputs within a ball around their surrogates, in a norm, in whole steps.
+    """Outputs within a ball around their surrogates, in a norm, in whole steps."""
 
-    Theorem: what ``clip`` returns changes by at most the norm of the slopes plus twice the radius
-        between inputs at distance at most one: ``sum(slopes) + 2 radius`` in l1, the root of
-        ``sum(slopes^2)`` plus ``2 radius`` in l2.
-    Proof: the surrogates are whole and each changes by at most its slope; the deviations are whole
-        and of norm at most the radius, because they are scaled with whole numbers toward zero. The
-        triangle inequality adds the three. Flooring real vectors instead could add a step for each
-        output: nothing here is floored after it was bounded. A45.
-    """
+    # Theorem: what `clip` returns changes by at most the norm of the slopes plus twice the radius
+    #   between inputs at distance at most one: `sum(slopes) + 2 radius` in l1, the root of
+    #   `sum(slopes^2)` plus `2 radius` in l2.
+    # Proof: the surrogates are whole and each changes by at most its slope; the deviations are
+    #   whole and of norm at most the radius, because they are scaled with whole numbers toward
+    #   zero. The triangle inequality adds the three. Flooring real vectors instead could add a step
+    #   for each output: nothing here is floored after it was bounded. A45.
 
     def __init__(
         self, surrogates: Sequence[Extension], *, radius: int, norm: Norm = "l1", step: Number = 1

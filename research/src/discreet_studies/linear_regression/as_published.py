@@ -110,6 +110,8 @@ def as_published(  # noqa: PLR0913 - one demonstrator, each choice named
     intercept: float = 0.0,
 ) -> AsPublished:
     """Run a published pipeline, on public data or for an audit: seeded bits only."""
+    if mapping not in ("max", "row"):
+        raise InvalidArgument(f"mapping must be 'max' or 'row', got {mapping!r}.")
     if rng.private:
         raise NotCertified(f"{STATEMENT}: use seeded bits, or PrivateLinearRegression.")
     if policy not in (1, 2):

@@ -252,11 +252,9 @@ def _classical() -> list[StudyCheck]:
 
 
 def replace_one(a: float, c: float) -> float:
-    """Mu squared of (X'X, X'y) when a row is replaced; a and c: squares for one row (K4).
-
-    Proof: rows and targets at their bounds, cosine t of the rows, targets of opposite sign: the
-        square is 2a(1 - t^2) + 2c(1 + t), largest at t = c/(2a) or 1.
-    """
+    """Mu squared of (X'X, X'y) when a row is replaced; a and c: squares for one row (K4)."""
+    # Proof: rows and targets at their bounds, cosine t of the rows, targets of opposite sign: the
+    #   square is 2a(1 - t^2) + 2c(1 + t), largest at t = c/(2a) or 1.
     return 2 * a + 2 * c + c * c / (2 * a) if c <= 2 * a else 4 * c
 
 

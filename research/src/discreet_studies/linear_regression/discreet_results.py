@@ -71,7 +71,8 @@ def _noise(regression: Callable[..., Any]) -> list[StudyCheck]:
     made = []
     for label, intercept in (("without intercept", False), ("with intercept", True)):
         for d in (5, 18):
-            plan = regression(epsilon=1, delta=1e-6, fit_intercept=intercept).plan(features=d)
+            how = {"scaling": "bounds", "mapping": "ball", "fit_intercept": intercept}
+            plan = regression(epsilon=1, delta=1e-6, **how).plan(features=d)
             bound = plan.lattice.row_squared / plan.lattice.steps**2
             made.append(
                 _OURS.at_most(f"E14/noise, {label}/{d}", "noise on X'X in that of the thesis for "
@@ -100,6 +101,7 @@ def _errors(
             bounds=[(0, upper) for upper in tops],
             target_bounds=(0, top),
             scaling="private",
+            mapping="ball",  # for prediction
             rng=seeded_rng(2020 + fold),
         ).fit(x[keep], y[keep])
         unit = float(np.abs(y[keep] - y.mean()).max())

@@ -14,12 +14,10 @@ from discreet.core.errors import InvalidArgument, Unsupported
 
 
 def laplace_pair_delta(m1: float, b1: float, m2: float, b2: float, epsilon: float) -> float:
-    """The hockey-stick divergence of Lap(m1, b1) from Lap(m2, b2) at epsilon.
-
-    Theorem: the log-ratio is linear between the two centers and beyond them, so the set where it
-        exceeds epsilon is a union of at most two intervals; their masses are closed forms.
-    Source: B46.
-    """
+    """The hockey-stick divergence of Lap(m1, b1) from Lap(m2, b2) at epsilon."""
+    # Theorem: the log-ratio is linear between the two centers and beyond them, so the set where it
+    #   exceeds epsilon is a union of at most two intervals; their masses are closed forms.
+    # Source: B46.
     breaks = sorted({float(m1), float(m2)})
     points = [-math.inf, *breaks, math.inf]
     constant = math.log(b2 / b1) - epsilon
@@ -36,11 +34,9 @@ def laplace_pair_delta(m1: float, b1: float, m2: float, b2: float, epsilon: floa
 
 
 def gaussian_pair_delta(m1: float, s1: float, m2: float, s2: float, epsilon: float) -> float:
-    """The hockey-stick divergence of N(m1, s1^2) from N(m2, s2^2) at epsilon.
-
-    Theorem: the log-ratio is a quadratic; its roots bound the test set.
-    Source: B46.
-    """
+    """The hockey-stick divergence of N(m1, s1^2) from N(m2, s2^2) at epsilon."""
+    # Theorem: the log-ratio is a quadratic; its roots bound the test set.
+    # Source: B46.
     a = (1 / s2**2 - 1 / s1**2) / 2
     b = m1 / s1**2 - m2 / s2**2
     c = (m2**2 / s2**2 - m1**2 / s1**2) / 2 + math.log(s2 / s1) - epsilon
@@ -63,13 +59,11 @@ def gaussian_pair_delta(m1: float, s1: float, m2: float, s2: float, epsilon: flo
 
 
 def smooth_laplace_delta(kappa: float, *, epsilon: float, beta: float) -> float:
-    """The delta of Laplace noise of scale ``kappa S/epsilon`` with a beta-smooth bound S (A40).
-
-    Theorem: for ``kappa >= max(1, eps e^-beta/(eps - beta))`` the worst ratio of scales is e^-beta
-        and, with ``w = e^beta - 1``,
-        ``delta = (1 - e^-beta) exp(-(eps + beta)/w) cosh((eps/kappa)/w)``.
-    Source: A40 (Aoutouf), with its correction; B31.
-    """
+    """The delta of Laplace noise of scale ``kappa S/epsilon`` with a beta-smooth bound S (A40)."""
+    # Theorem: for `kappa >= max(1, eps e^-beta/(eps - beta))` the worst ratio of scales is e^-beta
+    #   and, with `w = e^beta - 1`,
+    #   `delta = (1 - e^-beta) exp(-(eps + beta)/w) cosh((eps/kappa)/w)`.
+    # Source: A40 (Aoutouf), with its correction; B31.
     if beta == 0:
         return 0.0 if kappa >= 1 else math.inf
     width = math.expm1(beta)
@@ -79,10 +73,8 @@ def smooth_laplace_delta(kappa: float, *, epsilon: float, beta: float) -> float:
 
 
 def smooth_laplace_multiplier(epsilon: float, *, delta: float, beta: float) -> float:
-    """The smallest multiplier kappa for smooth-sensitivity Laplace noise, rounded up (A40).
-
-    Needs: ``0 <= beta < epsilon`` and delta above the limit as kappa grows; else refused.
-    """
+    """The smallest multiplier kappa for smooth-sensitivity Laplace noise, rounded up (A40)."""
+    # Needs: `0 <= beta < epsilon` and delta above the limit as kappa grows; else refused.
     e = float(check.positive("epsilon", epsilon))
     d = float(check.probability("delta", delta, zero=False, one=False))
     b = float(check.non_negative("beta", beta))

@@ -21,15 +21,14 @@ from discreet.core.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True)
 class NormalLaplace:
-    """The law of N(0, sigma^2) + Laplace(0, scale), independent (B23).
+    """The law of N(0, sigma^2) + Laplace(0, scale), independent (B23)."""
 
-    Theorem: with ``h(w) = exp(-w + s^2/2) Phi(w/s - s)``, ``s = sigma/scale`` and w in units of the
-        scale, the density is ``(h(w) + h(-w)) / (2 scale)``.
-    Proof: the Laplace law is an even mixture of ``+scale E`` and ``-scale E`` with E exponential;
-        convolving ``e^-x`` on x > 0 with N(0, s^2) and completing the square gives h.
-    Source: Reed 2006; Biswal 2024, with the sign of the second center corrected (M19).
-    Needs: sigma, scale >= 0, not both zero.
-    """
+    # Theorem: with `h(w) = exp(-w + s^2/2) Phi(w/s - s)`, `s = sigma/scale` and w in units of the
+    #   scale, the density is `(h(w) + h(-w)) / (2 scale)`.
+    # Proof: the Laplace law is an even mixture of `+scale E` and `-scale E` with E exponential;
+    #   convolving `e^-x` on x > 0 with N(0, s^2) and completing the square gives h.
+    # Source: Reed 2006; Biswal 2024, with the sign of the second center corrected (M19).
+    # Needs: sigma, scale >= 0, not both zero.
 
     sigma: float
     scale: float
@@ -93,12 +92,10 @@ class NormalLaplace:
         return root if level > 0.5 else -root
 
     def delta(self, epsilon: float, *, shift: float) -> float:
-        """The hockey-stick divergence of the law and its shift, both directions alike (B22).
-
-        Proof: a convolution of log-concave densities is log-concave, so the ratio of the density
-        and its shift is monotone and the worst set is a half-line; its end is where the log-ratio
-        equals epsilon. No shift below ``shift`` is worse.
-        """
+        """The hockey-stick divergence of the law and its shift, both directions alike (B22)."""
+        # Proof: a convolution of log-concave densities is log-concave, so the ratio of the density
+        #   and its shift is monotone and the worst set is a half-line; its end is where the
+        #   log-ratio equals epsilon. No shift below `shift` is worse.
 
         def loss(x: float) -> float:
             return float(self.logpdf(x) - self.logpdf(x - shift))

@@ -32,11 +32,9 @@ def max_divergence(laws: OutputPair) -> float:
 
 
 def renyi(laws: OutputPair, order: float) -> float:
-    """Rényi: log E_left[(p/q)^(order - 1)] / (order - 1); at order 1 the limit, E_left[log p/q].
-
-    Source: Mironov 2017 (arXiv:1702.07476v3), definition 3. zCDP of rho is renyi <= rho * order at
-    every order above 1 (Bun and Steinke 2016).
-    """
+    """Rényi: log E_left[(p/q)^(order - 1)] / (order - 1); at order 1 the limit, E_left[log p/q]."""
+    # Source: Mironov 2017 (arXiv:1702.07476v3), definition 3. zCDP of rho is renyi <= rho * order
+    #   at every order above 1 (Bun and Steinke 2016).
     if not order > 0:
         raise InvalidArgument(f"order must be positive, got {order}.")
     if math.isinf(order):

@@ -29,17 +29,15 @@ def parallel(
     relation: NeighboringRelation,
     in_part: Sequence[Guarantee] | None = None,
 ) -> Guarantee:
-    """The guarantee of mechanisms on disjoint parts of the data.
-
-    Theorem: identity or position: one step of the relation touches one part, the worst counts.
-        Position only under replace-one, because a removed record shifts all later ones. Value
-        under add/remove: one part, the worst. Value under replace-one: the record moves between
-        two parts (one removal, one addition, parts certified under add/remove) or is replaced
-        inside one part: the worst pair of parts, or the worst ``in_part``, by default two steps.
-    Proof: condition on where the record lies before and after; the other parts are equal.
-    Source: B26, with its corrections.
-    Needs: at least one part; all parts under the relation that the case demands.
-    """
+    """The guarantee of mechanisms on disjoint parts of the data."""
+    # Theorem: identity or position: one step of the relation touches one part, the worst counts.
+    #   Position only under replace-one, because a removed record shifts all later ones. Value
+    #   under add/remove: one part, the worst. Value under replace-one: the record moves between
+    #   two parts (one removal, one addition, parts certified under add/remove) or is replaced
+    #   inside one part: the worst pair of parts, or the worst `in_part`, by default two steps.
+    # Proof: condition on where the record lies before and after; the other parts are equal.
+    # Source: B26, with its corrections.
+    # Needs: at least one part; all parts under the relation that the case demands.
     if not parts:
         raise InvalidArgument("parts must name at least one guarantee, got none.")
     if relation is NeighboringRelation.LOCAL:

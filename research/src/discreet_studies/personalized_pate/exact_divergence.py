@@ -109,10 +109,9 @@ def exact_cost(
 
     Neighbors: ``share`` votes move together from a class that has them to another. ``threshold``
     (its value and its noise) includes the test of a Confident rule.
-
-    Needs: the owner's votes move together, as weighting does; copies in several teachers move
-        apart, and there only the bounds of `costs` hold.
     """
+    # Needs: the owner's votes move together, as weighting does; copies in several teachers move
+    #   apart, and there only the bounds of `costs` hold.
     here = np.asarray(votes, dtype=np.float64)
     if here.ndim != 1 or len(here) < 2:
         raise InvalidArgument("votes must be one histogram of at least two classes.")
@@ -146,9 +145,8 @@ def diagnose_exactly(
 
     Tens of milliseconds for a histogram of ten classes; equal ones are computed once. The noise is
     taken as continuous: on a grid of 1/1000 vote the difference is below a thousandth.
-
-    Needs: weighting; copies of a record in several teachers move apart (`exact_cost`).
     """
+    # Needs: weighting; copies of a record in several teachers move apart (`exact_cost`).
     found, told = check_answered(counts, answered)
     a = np.asarray(orders, dtype=np.float64)
     # Which class has which count does not matter.

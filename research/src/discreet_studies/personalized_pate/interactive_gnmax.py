@@ -27,13 +27,12 @@ def reinforced(
     the student, trained on published labels, gives each class. The threshold of the plan's rule
     is one for votes beyond what the student expects. Where the test does not pass and the student
     is more than ``sure``, the label is the student's own.
-
-    Theorem: the run keeps the guarantee of ``plan``.
-    Proof: the student's expectation is public, so the largest excess of a count over it moves by
-        no more than the largest count; the test costs as much, in all three branches, and the
-        votes on top of it where it passes. The rest is post-processing.
-    Source: Papernot et al. 2018, Algorithm 2 (which thresholds in the same way).
     """
+    # Theorem: the run keeps the guarantee of `plan`.
+    # Proof: the student's expectation is public, so the largest excess of a count over it moves by
+    #   no more than the largest count; the test costs as much, in all three branches, and the
+    #   votes on top of it where it passes. The rest is post-processing.
+    # Source: Papernot et al. 2018, Algorithm 2 (which thresholds in the same way).
     source = resolve_rng(rng)
     found = as_counts(counts)
     known = np.asarray(confidences, dtype=np.float64)

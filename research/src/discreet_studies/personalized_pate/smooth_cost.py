@@ -34,16 +34,15 @@ _CHUNK = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothBound:
-    """A bound on how much one owner moves a function of one number, and smooth in that number.
+    """A bound on how much one owner moves a function of one number, and smooth in that number."""
 
-    Theorem: let the number x move by at most ``reach`` when one owner changes. Then f(x) moves by
-        at most ``at(x)``, and ``at`` by at most a factor e^b.
-    Proof: ``cells`` bound what f does within a step from anywhere in a cell. ``at`` is the largest
-        e^(-b distance / reach) times a cell's bound, over all cells; the own cell has distance 0,
-        and no distance moves by more than ``reach``.
-    Source: Nissim, Raskhodnikova, Smith 2007; Papernot et al. 2018, whose profile fails at large
-        orders (M16').
-    """
+    # Theorem: let the number x move by at most `reach` when one owner changes. Then f(x) moves by
+    #   at most `at(x)`, and `at` by at most a factor e^b.
+    # Proof: `cells` bound what f does within a step from anywhere in a cell. `at` is the largest
+    #   e^(-b distance / reach) times a cell's bound, over all cells; the own cell has distance 0,
+    #   and no distance moves by more than `reach`.
+    # Source: Nissim, Raskhodnikova, Smith 2007; Papernot et al. 2018, whose profile fails at large
+    #   orders (M16').
 
     edges: Floats = field(repr=False)
     cells: Floats = field(repr=False)
@@ -151,13 +150,11 @@ def questions_bound(
 
 
 def release_cost(order: float, *, b: float, sigma: float) -> float:
-    """The exact Rényi cost of a release with Gaussian noise ``sigma`` times a smooth bound (M18).
-
-    Theorem: max over |r| <= b of D_a(N(min(1, e^r), s^2) || N(0, e^(2r) s^2)).
-    Proof: in units of the bound, a neighbor's bound is e^r and the values differ by at most the
-        smaller of the two; the divergence of two normal laws grows with their distance.
-    Needs: ``a (1 - e^(-2b)) < 1``; otherwise it is infinite.
-    """
+    """The exact Rényi cost of a release with Gaussian noise `sigma` times a smooth bound."""
+    # Theorem: max over |r| <= b of D_a(N(min(1, e^r), s^2) || N(0, e^(2r) s^2)).
+    # Proof: in units of the bound, a neighbor's bound is e^r and the values differ by at most the
+    #   smaller of the two; the divergence of two normal laws grows with their distance.
+    # Needs: `a (1 - e^(-2b)) < 1`; otherwise it is infinite.
     r = np.linspace(-b, b, 4001)
     mixed = order * np.exp(2 * r) + (1 - order)
     if not (mixed > 0).all():
@@ -200,15 +197,13 @@ class CostRelease:
         return release_cost(order, b=self.b, sigma=self.sigma) + order / (2 * self.tau**2)
 
     def draw(self, value: float, bound: float, rng: RandomSource) -> float:
-        """A number above ``value`` with probability at least ``1 - failure``.
-
-        Theorem: the release has Rényi cost `cost` for every owner, if ``bound`` is b-smooth and
-            bounds how much an owner moves ``value``.
-        Proof: the value gets Gaussian noise of ``sigma * bound``; the logarithm of the bound moves
-            by at most b and gets noise of ``b tau``. What is returned is a function of the two.
-            Each of the two noises is below its quantile but for half of ``failure``, of which a
-            little is kept back for rounding.
-        """
+        """A number above ``value`` with probability at least ``1 - failure``."""
+        # Theorem: the release has Rényi cost `cost` for every owner, if `bound` is b-smooth and
+        #   bounds how much an owner moves `value`.
+        # Proof: the value gets Gaussian noise of `sigma * bound`; the logarithm of the bound moves
+        #   by at most b and gets noise of `b tau`. What is returned is a function of the two.
+        #   Each of the two noises is below its quantile but for half of `failure`, of which a
+        #   little is kept back for rounding.
         least = max(bound, 2.0**-30)  # a maximum with a constant is as smooth
         z = float(-sp.ndtri(self.failure / 2 / _UP))
         noisy = _noisy(value, self.sigma * least, rng)

@@ -34,22 +34,21 @@ _UP = Fraction(1 + 10**9, 10**9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeTestReleasePlan:
-    """All questions, then a test whether their answers are cheap enough, then all answers or none.
+    """All questions, then a test whether the answers are cheap enough, then all or none."""
 
-    Theorem: for an owner of level g the whole is (epsilon, delta + failure)-DP, where epsilon
-        converts, at the level's order a, the cost of all questions, of the tests of all levels and
-        ``allowed[g]``; failure is that of g's test. All of it is fixed beforehand.
-    Proof: take neighbors D, D' of an owner of level g, and whether items are answered as given.
-        If the two-sided cost of the answers is at most ``allowed[g]`` at D or at D', the answers
-        have at most that divergence, in both directions. If at neither, call it bad; the test
-        passes at D with probability at most failure, for it passes only if a number is below
-        ``allowed[g]`` that is above the cost but for that probability. Let M' be the run that
-        publishes a constant instead of answers when it is bad and the test passes. At order a its
-        divergence is at most the sum. Away from "bad and passed", M and M' have equal
-        probabilities; at D that event has at most probability failure.
-    Source: Redberg, Zhu, Wang 2023, with the conditions of M43.
-    Needs: public items fixed beforehand (no student who asks); no second try for the same price.
-    """
+    # Theorem: for an owner of level g the whole is (epsilon, delta + failure)-DP, where epsilon
+    #   converts, at the level's order a, the cost of all questions, of the tests of all levels and
+    #   `allowed[g]`; failure is that of g's test. All of it is fixed beforehand.
+    # Proof: take neighbors D, D' of an owner of level g, and whether items are answered as given.
+    #   If the two-sided cost of the answers is at most `allowed[g]` at D or at D', the answers
+    #   have at most that divergence, in both directions. If at neither, call it bad; the test
+    #   passes at D with probability at most failure, for it passes only if a number is below
+    #   `allowed[g]` that is above the cost but for that probability. Let M' be the run that
+    #   publishes a constant instead of answers when it is bad and the test passes. At order a its
+    #   divergence is at most the sum. Away from "bad and passed", M and M' have equal
+    #   probabilities; at D that event has at most probability failure.
+    # Source: Redberg, Zhu, Wang 2023, with the conditions of M43.
+    # Needs: public items fixed beforehand (no student who asks); no second try for the same price.
 
     __test__ = False  # not a test for pytest
 

@@ -35,13 +35,12 @@ _ROWS = 1 << 12
 
 
 class Contributions:
-    """Clipped gradients of all records, each within what its person has left.
+    """Clipped gradients of all records, each within what its person has left."""
 
-    Theorem: over all steps the squared lengths of a record's contributions add up to at most
-        ``budgets`` (in square steps), in whole numbers.
-    Proof: what is left bounds the length of the next contribution (root and quotient rounded
-        down); its square is rounded up before it is taken off.
-    """
+    # Theorem: over all steps the squared lengths of a record's contributions add up to at most
+    #   `budgets` (in square steps), in whole numbers.
+    # Proof: what is left bounds the length of the next contribution (root and quotient rounded
+    #   down); its square is rounded up before it is taken off.
 
     def __init__(self, steps: Steps, targets: Floats, *, run: TrainingRun, budgets: Floats) -> None:
         self._steps, self._targets, self._objective = steps, targets, run.objective
@@ -87,13 +86,12 @@ def descend_filtered(
     """The parameters after a run on all records, one record a person.
 
     ``limits``: the rho (zCDP) of each person; ``run.rate`` must be 1.
-
-    Theorem: the run is ``limits[i]``-zCDP for person i under add/remove.
-    Proof: step t costs person i |c_t(i)|^2 / (2 sigma^2), a function of earlier outputs and of
-        the own record; the sum is kept below the limit by shortening contributions (individual
-        filters, Feldman, Zrnic 2021; Theorem 4.3). The number of steps is fixed.
-    Needs: what each person has left is private, and who was shortened too.
     """
+    # Theorem: the run is `limits[i]`-zCDP for person i under add/remove.
+    # Proof: step t costs person i |c_t(i)|^2 / (2 sigma^2), a function of earlier outputs and of
+    #   the own record; the sum is kept below the limit by shortening contributions (individual
+    #   filters, Feldman, Zrnic 2021; Theorem 4.3). The number of steps is fixed.
+    # Needs: what each person has left is private, and who was shortened too.
     if run.rate != 1:
         raise InvalidArgument("run.rate must be 1: budgets are spent on all records, no sample.")
     allowed = np.asarray(limits, dtype=np.float64)

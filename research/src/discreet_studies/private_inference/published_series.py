@@ -38,11 +38,9 @@ class SeriesClaim:
 
 
 def total_dependence(first: float, *, second: float, ratio: float, mode: Mode) -> float:
-    """The epsilon of two Laplace releases of x and ``ratio`` x, both scaled for x (C21).
-
-    Theorem: ``first + |ratio| second``, attained. As published, ``second / ratio`` (M16).
-    Proof: a unit move of x moves the second release by ``|ratio|`` units.
-    """
+    """The epsilon of two Laplace releases of x and ``ratio`` x, both scaled for x (C21)."""
+    # Theorem: `first + |ratio| second`, attained. As published, `second / ratio` (M16).
+    # Proof: a unit move of x moves the second release by `|ratio|` units.
     return first + (second / ratio if mode == "as_text" else abs(ratio) * second)
 
 
@@ -143,12 +141,10 @@ def _forward(model: VAR) -> tuple[Floats, float]:
 
 
 def _backward(model: VAR, *, flat: bool) -> tuple[Floats, float]:
-    """The same of the first sum and mean on the second values (C26).
-
-    Theorem: with ``K = G A'(A G A' + Sigma)^-1`` and ``P = G - K A G``, the slopes are the column
-        sums of K and the variance is ``1'P 1 / n^2``. A flat prior has ``K = A^-1`` and
-        ``P = A^-1 Sigma A'^-1``.
-    """
+    """The same of the first sum and mean on the second values (C26)."""
+    # Theorem: with `K = G A'(A G A' + Sigma)^-1` and `P = G - K A G`, the slopes are the column
+    #   sums of K and the variance is `1'P 1 / n^2`. A flat prior has `K = A^-1` and
+    #   `P = A^-1 Sigma A'^-1`.
     A, Sigma, G = model.matrices[0], model.innovation, model.initial
     n = model.people
     if flat:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from discreet.report.drawing.figure import save
 from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
-from discreet.report.drawing.panel import LinePanel, save
+from discreet.report.drawing.panel import LinePanel
 
 if TYPE_CHECKING:  # models need scikit-learn, which is an extra
     from discreet.models.dp_sgd.schedule_analysis import ScheduleAnalysis
@@ -21,7 +22,7 @@ _TERMS = {
 
 def terms(analysis: ScheduleAnalysis) -> LinePanel:
     """The terms of the bound against the number of steps."""
-    table = analysis.table()
+    table = analysis.rows()
     best = analysis.best
     return LinePanel(
         lines=[
@@ -48,7 +49,7 @@ def terms(analysis: ScheduleAnalysis) -> LinePanel:
 
 def costs(analysis: ScheduleAnalysis) -> LinePanel:
     """What the last iterate and what all of them cost, against the number of steps."""
-    table = analysis.table()
+    table = analysis.rows()
     steps = [row["steps"] for row in table]
     unit = "epsilon" if analysis.noise == "laplace" else "rho"
     return LinePanel(

@@ -36,12 +36,11 @@ def trajectory(
     distance of two records' gradients at one theta. With ``batch`` of a public number of ``rows``
     the noise is on the sum over a batch, drawn afresh and in secret for every step, without
     replacement inside it.
-
-    Theorem: step t is a Laplace mechanism with ``epsilon_t = D / gamma_t``; on a secret batch its
-        profile is that of sampling without replacement; steps compose adaptively.
-    Source: Zhu, Dong, Wang 2022 (both directions in one profile). C37.
-    Needs: draws that are fresh in every step and never published: not shuffled passes.
     """
+    # Theorem: step t is a Laplace mechanism with `epsilon_t = D / gamma_t`; on a secret batch its
+    #   profile is that of sampling without replacement; steps compose adaptively.
+    # Source: Zhu, Dong, Wang 2022 (both directions in one profile). C37.
+    # Needs: draws that are fresh in every step and never published: not shuffled passes.
     gamma = positives("scales", scales)
     unit = positive("sensitivity", sensitivity)
     # Equal steps are counted, not listed: composition then costs no more than one of them.
@@ -127,14 +126,12 @@ def _repeated(event: events.Event) -> Sequence[events.Event]:
 
 
 def average_loss(steps: int) -> float:
-    """How many epsilons the average of a run costs at least: linear loss, constant rate (M27).
-
-    Theorem: the loss in the tail is the move of the average over its slowest-falling noise,
-        ``(N - 1)/2 / max_t t (N - t)/N``; it tends to 2.
-    Proof: the average is a constant plus ``sum_t t (N - t)/N`` times independent Laplace noise; far
-        out, the ratio of the densities of a sum of Laplace variables and of its shift tends to the
-        exponential of the shift over the largest scale.
-    """
+    """How many epsilons the average of a run costs at least: linear loss, constant rate (M27)."""
+    # Theorem: the loss in the tail is the move of the average over its slowest-falling noise,
+    #   `(N - 1)/2 / max_t t (N - t)/N`; it tends to 2.
+    # Proof: the average is a constant plus `sum_t t (N - t)/N` times independent Laplace noise; far
+    #   out, the ratio of the densities of a sum of Laplace variables and of its shift tends to the
+    #   exponential of the shift over the largest scale.
     many = count("steps", steps, minimum=2)
     slowest = max(t * (many - t) for t in range(1, many)) / many
     return (many - 1) / 2 / slowest

@@ -182,6 +182,7 @@ def client_case(client: AuditedClient) -> AuditCase:
         right=client.right,
         laws=_laws(client),
         samples=SAMPLES,
+        mechanism=client.randomizer,
     )
 
 

@@ -41,7 +41,16 @@ Scores: TypeAlias = tuple[int, ...]
 
 
 def mechanism_cases() -> tuple[AuditCase, ...]:
-    """Every mechanism of the library, on the neighbors that hurt it most."""
+    """List an audit case for every mechanism of discreet.
+
+    Returns:
+        Cases on the neighboring inputs that are hardest to protect.
+
+    Examples:
+        >>> from discreet import audit
+        >>> audit.mechanism_cases()[0].name
+        'laplace'
+    """
     additive = (*_laplace(), *_gaussian(), *_scalar())
     return (*additive, *_response(), *_selection(), *_threshold(), *partitions.cases())
 
@@ -62,7 +71,7 @@ def _laplace() -> tuple[AuditCase, ...]:
         _reals(
             "laplace, tiny reals", laplace(sensitivity=1e-9, epsilon=1, domain="reals"), 0.0, 1e-9
         ),
-        _case("laplace, either lattice", laplace(sensitivity=1, epsilon=1), 0, 1),
+        _case("laplace, no domain given", laplace(sensitivity=1, epsilon=1), 0, 1),
         _vector("laplace, vector", laplace(sensitivity=2, epsilon=1, domain="integers"), (1, 1, 0)),
     )
 
@@ -209,6 +218,7 @@ def _case(
         draw=additive_draw(mechanism),
         left=left,
         right=right,
+        mechanism=mechanism,
         **more,
     )
 
@@ -252,6 +262,7 @@ def _scalar_case(name: str, mechanism: ScalarNoise) -> AuditCase:
         right=shift,
         laws=laws,
         samples=ONE_BY_ONE,
+        mechanism=mechanism,
     )
 
 
@@ -268,6 +279,7 @@ def _response_case(mechanism: RandomizedResponse) -> AuditCase:
         left=0,
         right=1,
         laws=lambda: exact.pair(law(0), law(1)),
+        mechanism=mechanism,
     )
 
 
@@ -289,6 +301,7 @@ def _selection_case(mechanism: Selection, left: Scores, right: Scores) -> AuditC
             error=1e-15,
         ),
         samples=ONE_BY_ONE,
+        mechanism=mechanism,
     )
 
 
@@ -327,4 +340,5 @@ def _threshold_case(mechanism: AboveThreshold, left: Scores, right: Scores) -> A
         right=right,
         laws=laws,
         samples=ONE_BY_ONE,
+        mechanism=mechanism,
     )

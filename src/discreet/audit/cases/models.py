@@ -21,6 +21,7 @@ from discreet.models.dp_sgd._output_perturbation import output_perturbation
 from discreet.models.dp_sgd.laplace_gradient_descent import laplace_descent
 from discreet.models.dp_sgd.losses import Logistic
 from discreet.models.dp_sgd.noisy_gradient_descent import noisy_descent
+from discreet.models.glm import PrivateLogit, PrivatePoisson
 from discreet.models.pate.aggregators import ConfidentGNMax, LNMax
 from discreet.models.pate.teacher_assignment import UNITS, TeacherAssignment
 from discreet.models.regression import PrivateLinearRegression
@@ -100,7 +101,14 @@ def _descents() -> tuple[AuditCase, ...]:
         loss, features=1, public_rows=_ROWS, row_norm=1, epsilon=4, relation=one
     )
     return tuple(
-        one_by_one(name, partial(_released, made.release), _NO, _YES, claimed=made.guarantee)
+        one_by_one(
+            name,
+            partial(_released, made.release),
+            _NO,
+            _YES,
+            claimed=made.guarantee,
+            mechanism=made,
+        )
         for name, made in (
             ("descent with Laplace noise", pure_steps),
             ("descent, the last iterate", last),
@@ -131,7 +139,14 @@ def _estimators() -> tuple[AuditCase, ...]:
         steps=5,
         rate=1,
     )
-    return (_fits("linear regression", line), _fits("logistic regression by descent", curve))
+    logit = partial(PrivateLogit, epsilon=4, delta=1e-3, bounds=[(0, 1)], classes=[0, 1])
+    poisson = partial(PrivatePoisson, epsilon=4, delta=1e-3, bounds=[(0, 1)], target_bounds=(0, 1))
+    return (
+        _fits("linear regression", line),
+        _fits("logistic regression by descent", curve),
+        _fits("logit regression by Fisher scoring", logit),
+        _fits("Poisson regression by Fisher scoring", poisson),
+    )
 
 
 def _fits(name: str, make: Callable[..., Any]) -> AuditCase:
@@ -141,8 +156,16 @@ def _fits(name: str, make: Callable[..., Any]) -> AuditCase:
         return *np.ravel(model.coef_), *np.ravel(model.intercept_)
 
     x, y = np.array(_QUIET).T
-    claimed = make(rng=seeded_rng(0)).fit(x[:, None], y).guarantee_
-    return one_by_one(name, fitted, _QUIET, _ADDED, claimed=claimed, samples=_FITS)
+    model = make(rng=seeded_rng(0)).fit(x[:, None], y)
+    return one_by_one(
+        name,
+        fitted,
+        _QUIET,
+        _ADDED,
+        claimed=model.guarantee_,
+        samples=_FITS,
+        mechanism=model if hasattr(model, "certify") else None,
+    )
 
 
 # ── learned from public data, and bridges from disclosure control ─────────────────────────────
@@ -163,6 +186,7 @@ def _learned() -> AuditCase:
         (0.0, 5.0, 5.0),
         (10.0, 5.0, 5.0),
         claimed=made.guarantee,
+        mechanism=made,
     )
 
 
@@ -172,7 +196,14 @@ def _bridges() -> tuple[AuditCase, ...]:
     def counted(values: Sequence[float], *, rng: RandomSource) -> Any:
         return points.release(values, rng=rng).counts
 
-    drawn = one_by_one("points in bins", counted, (0.5,) * 3, (0.5,) * 4, claimed=points.guarantee)
+    drawn = one_by_one(
+        "points in bins",
+        counted,
+        (0.5,) * 3,
+        (0.5,) * 4,
+        claimed=points.guarantee,
+        mechanism=points,
+    )
     return (drawn,) if find_spec("polars") is None else (drawn, _sampled())
 
 
@@ -199,4 +230,5 @@ def _sampled() -> AuditCase:
         claimed=(2.0, float(rows.delta)),
         laws=lambda: exact.pair(law(5), law(6)),
         samples=_FITS,
+        mechanism=rows,
     )

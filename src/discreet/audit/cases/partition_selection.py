@@ -97,6 +97,7 @@ def _case(name: str, mechanism: PartitionSelection, left: Counts, right: Counts)
         left=left,
         right=right,
         laws=lambda: _laws(mechanism, left, right),
+        mechanism=mechanism,
     )
 
 

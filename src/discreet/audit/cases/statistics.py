@@ -82,6 +82,7 @@ def _between(name: str, mechanism: BoundedOutput, back: Callable[[int], int]) ->
         left=left,
         right=right,
         laws=lambda: exact.pair(law(left), law(right), error=noise.missing),
+        mechanism=mechanism,
     )
 
 
@@ -106,10 +107,27 @@ def _columns() -> tuple[AuditCase, ...]:
     low, more = (0.0,) * 4, (0.0,) * 4 + (1.0,)
     spreads = {"private variance": variance, "private sd": root, "private sd, direct": direct}
     return (
-        one_by_one("private quantiles", quantiles.release, (), (1.0,), claimed=quantiles.guarantee),
-        one_by_one("unbounded mean", found, low, (*low, 1e6), claimed=mean.guarantee, samples=500),
+        one_by_one(
+            "private quantiles",
+            quantiles.release,
+            (),
+            (1.0,),
+            claimed=quantiles.guarantee,
+            mechanism=quantiles,
+        ),
+        one_by_one(
+            "unbounded mean",
+            found,
+            low,
+            (*low, 1e6),
+            claimed=mean.guarantee,
+            samples=500,
+            mechanism=mean,
+        ),
         *(
-            one_by_one(name, made.release, _ALL_LOW, _ONE_HIGH, claimed=made.guarantee)
+            one_by_one(
+                name, made.release, _ALL_LOW, _ONE_HIGH, claimed=made.guarantee, mechanism=made
+            )
             for name, made in spreads.items()
         ),
         one_by_one(
@@ -118,6 +136,7 @@ def _columns() -> tuple[AuditCase, ...]:
             low,
             more,
             claimed=counts.guarantee,
+            mechanism=counts,
             # The bins without the row have the same law on both sides.
             laws=lambda: integer_distributions(counts.inner, 1),
         ),
@@ -146,7 +165,9 @@ def _intervals() -> tuple[AuditCase, ...]:
         _interval("interval of a variance", variance, *few),
         _interval("interval of a share", share, *few),
         _interval("interval of a median", median, *many),
-        one_by_one("interval of a difference", difference, *few, claimed=apart.guarantee),
+        one_by_one(
+            "interval of a difference", difference, *few, claimed=apart.guarantee, mechanism=apart
+        ),
     )
 
 
@@ -161,6 +182,7 @@ def _interval(
         left=left,
         right=right,
         samples=samples,
+        mechanism=plan,
     )
 
 

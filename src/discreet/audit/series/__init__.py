@@ -1,4 +1,8 @@
-"""How much a series of releases about the same people gives away, when values depend on time."""
+"""Leakage of repeated releases about the same people with correlated values.
+
+Every result is about a Gaussian time series model and an attacker who knows it. It is not
+differential privacy. All people and times are counted from 0.
+"""
 
 from discreet.audit.series._design import design
 from discreet.audit.series._fit import fit

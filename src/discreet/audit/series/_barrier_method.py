@@ -137,15 +137,13 @@ class Barrier:
         return float(np.linalg.eigvalsh(weighted)[-1])
 
     def dual(self, S: Floats, tau: float) -> float:
-        """A lower bound on the trace of every feasible noise.
-
-        Theorem: for any vectors y_c and weights l_c >= 0 with ``tr(S sum l_c y_c y_c') <= tr S``
-            for all noise S of this shape, ``sum l_c (2 y_c'v_c - y_c'W_c y_c - bound)`` is at most
-            the trace of any feasible S.
-        Proof: ``v'(W + S)^-1 v >= 2 y'v - y'(W + S) y`` for every y. So for feasible S,
-            ``0 >= sum l_c (2 y_c'v_c - y_c'W_c y_c - bound) - tr(S sum l_c y_c y_c')``, and the
-            last trace is at most that of S.
-        """
+        """A lower bound on the trace of every feasible noise."""
+        # Theorem: for any vectors y_c and weights l_c >= 0 with `tr(S sum l_c y_c y_c') <= tr S`
+        #   for all noise S of this shape, `sum l_c (2 y_c'v_c - y_c'W_c y_c - bound)` is at most
+        #   the trace of any feasible S.
+        # Proof: `v'(W + S)^-1 v >= 2 y'v - y'(W + S) y` for every y. So for feasible S,
+        #   `0 >= sum l_c (2 y_c'v_c - y_c'W_c y_c - bound) - tr(S sum l_c y_c y_c')`, and the
+        #   last trace is at most that of S.
         weighted = np.zeros_like(S)
         value = 0.0
         for group in self.groups:
@@ -201,13 +199,11 @@ class Stationary(Barrier):
         return result
 
     def _excess(self, weighted: Floats) -> float:
-        """See `Barrier._excess`.
-
-        Theorem: it is the maximum over frequencies of ``a* M a / T``, ``a_t = exp(i t w)``.
-        Proof: a positive semidefinite Toeplitz matrix is a mixture of ``a a*`` (Carathéodory). The
-            maximum of a trigonometric polynomial p of degree T exceeds that on a grid with steps
-            2 h by at most ``h^2 T^2 max p / 2`` (Bernstein; its derivative vanishes there).
-        """
+        """See `Barrier._excess`."""
+        # Theorem: it is the maximum over frequencies of `a* M a / T`, `a_t = exp(i t w)`.
+        # Proof: a positive semidefinite Toeplitz matrix is a mixture of `a a*` (Carathéodory). The
+        #   maximum of a trigonometric polynomial p of degree T exceeds that on a grid with steps
+        #   2 h by at most `h^2 T^2 max p / 2` (Bernstein; its derivative vanishes there).
         size = self.size
         points = _FINE * size
         spectrum = np.zeros(points)

@@ -20,6 +20,7 @@ from discreet.audit.series.threat_model import Known, SeriesReleases, releases
 from discreet.audit.series.worst_case import worst
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.number_format import percent, short
 
 # ── Noise design
 # ───────────────────────────────────────────────────────────────────────────────────
@@ -62,9 +63,10 @@ class NoiseDesign:
     def __str__(self) -> str:
         saved = max(0.0, 1 - self.total / self.equal)
         return (
-            f"{self.shape} noise: every cell below mu {self.reached:.4g} (target "
-            f"{self.target:.4g}), mean variance {self.total / len(self.releases.times):.4g}, "
-            f"{saved:.1%} below equal noise, within {self.gap:.2%} of the best of its shape"
+            f"{self.shape} noise: every cell below mu {short(self.reached)} (target "
+            f"{short(self.target)}), mean variance {short(self.total / len(self.releases.times))}, "
+            f"{percent(saved)} below equal noise, within {percent(self.gap)} of the best "
+            "of its shape"
         )
 
 
@@ -78,18 +80,48 @@ def design(
     times: int | None = None,
     people: Sequence[int] | None = None,
 ) -> NoiseDesign:
-    """The least noise under which no cell leaks more than mu; the noise in ``releases`` is ignored.
+    """Find the least noise under which no value leaks more than a target.
 
-    Several models are taken together: the noise is enough whichever is true. ``people`` are those
-    whose cells count; all, if not given.
+    The noise in `releases` is ignored.
 
-    Theorem: the noise returned meets the target under the model and directly (`Cells.mu`), and no
-        noise of its shape with a total variance below ``least`` does.
-    Proof: ``v'(W + S)^-1 v`` is convex in S, so this is a convex problem; a barrier method finds a
-        solution, `_dual` bounds all solutions from below, and the leakage is computed again.
-    Source: C30; matrix-fractional functions: Boyd, Vandenberghe 2004, 3.1.7 and 11.3.
-    Needs: the same assumptions as `cells`.
+    Args:
+        model: Model of the values, or several models; then the noise suffices for each of them.
+        releases: What is published.
+        mu: Largest leakage of a value, as mu of Gaussian DP.
+        attacker_knows: `"time"` (all other values at the time of the secret), `"none"`, or `"all"`
+            (every value but the secret).
+        shape: `"equal"`, `"independent"` (one variance per release), `"stationary"` (correlation
+            depends on the lag; at most 120 releases) or `"correlated"` (any covariance; at most 24
+            releases).
+        times: Number of times. By default up to the last release.
+        people: Indices of the people whose values count. By default all.
+
+    Returns:
+        The releases with the noise, the leakage that was reached, and a proven lower bound for the
+        total variance.
+
+    Raises:
+        InvalidArgument: An argument is outside its range, or there are too many releases for the
+            shape.
+        NotCertified: The noise misses the target because of rounding errors.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> model = series.VAR(lags=[[0.5, 0.1], [0, 0.5]], noise=[[1, 0.3], [0.3, 1]])
+        >>> means = series.releases(times=[0, 1], width=1, people=2, std=1)
+        >>> found = series.design(model, releases=means, mu=0.5)
+        >>> found.reached <= 0.5
+        True
+
+    References:
+        [Proof](../theory/theorems.md#audit.series._design.design).
     """
+    # Theorem: the noise returned meets the target under the model and directly (`Cells.mu`), and no
+    #   noise of its shape with a total variance below `least` does.
+    # Proof: `v'(W + S)^-1 v` is convex in S, so this is a convex problem; a barrier method finds a
+    #   solution, `_dual` bounds all solutions from below, and the leakage is computed again.
+    # Source: C30; matrix-fractional functions: Boyd, Vandenberghe 2004, 3.1.7 and 11.3.
+    # Needs: the same assumptions as `cells`.
     target = float(positive("mu", mu))
     if shape not in SHAPES:
         raise InvalidArgument(f"shape must be one of {', '.join(SHAPES)}, got {shape!r}.")

@@ -31,15 +31,36 @@ def checked_panel(panel: ArrayLike) -> Floats:
 
 
 def fit(panel: ArrayLike, *, order: int = 1, dynamics: Dynamics = "own") -> VAR:
-    """The least-squares model of a panel, people x times, around each person's mean.
+    """Fit a model to a panel by least squares.
 
-    With ``dynamics="own"`` a person depends on their own past, and on others through common
-    shocks; with ``"full"`` on everybody's past, which needs more times than people x order. The
-    shocks' correlations are shrunk toward none (Schäfer, Strimmer 2005), so that any number of
-    people can be fitted.
+    Values are taken around each person's mean. Correlations of shocks are shrunk toward zero, so
+    that any number of people can be fitted.
 
-    The model is computed from private values: publishing it, or anything computed from it, is a
-    release of its own.
+    Args:
+        panel: Private values, people x times, without gaps.
+        order: Number of earlier times on which a value depends.
+        dynamics: `"own"` if a person depends on their own past only, `"full"` if on everybody's
+            past. The latter needs more times than people x order.
+
+    Returns:
+        The model, with `public=False`.
+
+    Raises:
+        OutOfDomain: The panel has gaps or too few times, a person's values never change, or the
+            model is not stationary.
+        InvalidArgument: `order` or `dynamics` is not valid.
+
+    Privacy:
+        The model depends on private values without noise. Do not publish it or anything computed
+        from it. Use `private_fit` instead.
+
+    Examples:
+        >>> import discreet
+        >>> from discreet.audit import series
+        >>> alike = series.ExchangeableVAR(habits=(0.5,), variance=1.0, correlation=0.2)
+        >>> panel = alike.simulate(people=3, times=40, rng=discreet.seeded_rng(1))
+        >>> series.fit(panel).public
+        False
     """
     array = checked_panel(panel)
     p = count("order", order)

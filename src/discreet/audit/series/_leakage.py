@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -22,6 +23,9 @@ from discreet.audit.series.model import VAR, Floats
 from discreet.audit.series.threat_model import KNOWN, Known, Secret, SeriesReleases
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
+from discreet.core.number_format import short
+from discreet.core.tabular import Record
+from discreet.query.result import Result, records
 
 # ── Covariances of the releases
 # ────────────────────────────────────────────────────────────────────
@@ -61,12 +65,10 @@ class Moments:
 
 
 def covariances(model: VAR, *, releases: SeriesReleases, horizon: int) -> Moments:
-    """Second moments of the releases and all cells up to the horizon.
-
-    Theorem: with G_j the state's covariance, A the companion matrix and w the weights,
-        ``Cov(state_j, Q_{j+k}) = G_j A'^k w`` and ``Cov(state_j, Q_{j-k}) = A^k G_{j-k} w``.
-    Proof: ``state_{j+k} = A^k state_j + noise that is independent of state_j``.
-    """
+    """Second moments of the releases and all cells up to the horizon."""
+    # Theorem: with G_j the state's covariance, A the companion matrix and w the weights,
+    #   `Cov(state_j, Q_{j+k}) = G_j A'^k w` and `Cov(state_j, Q_{j-k}) = A^k G_{j-k} w`.
+    # Proof: `state_{j+k} = A^k state_j + noise that is independent of state_j`.
     found = (_stationary if model.stationary else _started)(model, releases, horizon)
     trustworthy(found.variances, releases)
     return found
@@ -210,12 +212,10 @@ def stacked(model: VAR, *, times: int) -> Floats:
 def brute_factor(
     model: VAR, *, releases: SeriesReleases, secret: Secret, attacker_knows: Known
 ) -> Floats:
-    """The matrix F with ``mu^2 = |F d|^2`` when the secret's values move by d widths.
-
-    Theorem: regress the releases on the secret and what is known: F is the whitened coefficient
-        of the secret.
-    Proof: conditional laws of a joint normal law. C29, in O((n T)^3).
-    """
+    """The matrix F with ``mu^2 = |F d|^2`` when the secret's values move by d widths."""
+    # Theorem: regress the releases on the secret and what is known: F is the whitened coefficient
+    #   of the secret.
+    # Proof: conditional laws of a joint normal law. C29, in O((n T)^3).
     n = model.people
     times = max(*releases.times, *secret.times) + 1
     if n * times > LARGEST:
@@ -268,16 +268,14 @@ class Peak:
 
 
 def largest(factor: Floats) -> Peak:
-    """The largest length of ``factor @ d`` over all d of plus and minus ones (C28).
-
-    Theorem: exact for one or two rows, and for up to 16 columns. Otherwise ``upper`` is the
-        smaller of ``sqrt(sum |G_ij|)`` and ``sqrt(columns x largest eigenvalue of G)``,
-        ``G = factor' factor``; the first is attained when no sign pattern is contradictory.
-    Proof: ``|factor d|^2 = d'Gd``. One row: take its signs. Two rows: the maximum is attained at a
-        vertex of the projected cube, and a vertex is the signs of ``factor' u`` for a direction u;
-        these change only where u is perpendicular to a column, so one u between every two
-        such directions meets all vertices. The upper bounds: ``|d_i| = 1``.
-    """
+    """The largest length of ``factor @ d`` over all d of plus and minus ones (C28)."""
+    # Theorem: exact for one or two rows, and for up to 16 columns. Otherwise `upper` is the
+    #   smaller of `sqrt(sum |G_ij|)` and `sqrt(columns x largest eigenvalue of G)`,
+    #   `G = factor' factor`; the first is attained when no sign pattern is contradictory.
+    # Proof: `|factor d|^2 = d'Gd`. One row: take its signs. Two rows: the maximum is attained at a
+    #   vertex of the projected cube, and a vertex is the signs of `factor' u` for a direction u;
+    #   these change only where u is perpendicular to a column, so one u between every two
+    #   such directions meets all vertices. The upper bounds: `|d_i| = 1`.
     columns = factor.shape[1]
     if factor.shape[0] == 1:
         value = float(np.abs(factor).sum())
@@ -336,13 +334,14 @@ class ModelFree:
 
     def __str__(self) -> str:
         return (
-            f"without a model: mu {self.direct:.4g} if only the secret changes, {self.user:.4g} "
-            f"if all values of its people do, {self.everything:.4g} if everybody's do"
+            f"without a model: mu {short(self.direct)} if only the secret changes, "
+            f"{short(self.user)} "
+            f"if all values of its people do, {short(self.everything)} if everybody's do"
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leakage:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Leakage(Result):
     """How well one secret is hidden, under the model and without it."""
 
     model: float
@@ -351,6 +350,19 @@ class Leakage:
     """Whether ``model`` is the exact value (or an upper bound)."""
     free: ModelFree
     assumptions: tuple[str, ...]
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - it is computed
+        """List the leakage as GDP mu.
+
+        Args:
+            confidence: Without effect: the leakage is computed, not estimated.
+
+        Returns:
+            One record: value, std, low and high, the last three None.
+        """
+        return records((), [()], value=[self.mu])
+
+    __repr__ = Result.__repr__
 
     @property
     def mu(self) -> float:
@@ -366,7 +378,7 @@ class Leakage:
         epsilon = self.epsilon(1e-6)
         return "\n".join(
             [
-                f"leakage: mu{bound} {self.mu:.4g} (epsilon {epsilon:.4g} at delta 1e-6)",
+                f"leakage: mu{bound} {short(self.mu)} (epsilon {short(epsilon)} at delta 1e-6)",
                 str(self.free),
                 *(f"assumed: {line}" for line in self.assumptions),
             ]
@@ -423,8 +435,8 @@ _ALONE = 1 << 18
 _BLOCK = 1 << 21
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CellLeakage:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CellLeakage(Result):
     """The leakage of every cell, people x times."""
 
     model: Floats = field(repr=False)
@@ -436,6 +448,21 @@ class CellLeakage:
     everything: float
     """GDP mu from the noise alone, if all values of everybody change."""
     assumptions: tuple[str, ...]
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - it is computed
+        """List the leakage of each cell as GDP mu.
+
+        Args:
+            confidence: Without effect: the leakage is computed, not estimated.
+
+        Returns:
+            One record for each cell: person, time, value, std, low and high, the last three None.
+        """
+        cells = product(*map(range, self.mu.shape))
+        return records(("person", "time"), cells, value=self.mu.ravel())
+
+    def _title(self) -> str:
+        return "Leakage of each value (GDP mu)"
 
     @property
     def mu(self) -> Floats:
@@ -451,17 +478,47 @@ class CellLeakage:
 def leakage(
     model: VAR, *, releases: SeriesReleases, secret: Secret, attacker_knows: Known
 ) -> Leakage:
-    """How well these releases hide a secret from someone who knows the model (C20, C29).
+    """Compute how much releases reveal about one secret.
 
-    Theorem: under the assumptions listed in the answer, the two laws of the releases for any two
-        values of the secret are as hard to tell apart as N(0, 1) from N(mu', 1), mu' at most
-        ``model``; equality is attained, if ``exact``.
-    Proof: the releases given secret and knowledge are N(M x + c, V), V free of x; the likelihood
-        ratio of two normal laws with one covariance is that of N(0, 1) and N(m, 1),
-        ``m^2 = d' M' V^-1 M d``; a convex function of d is largest at a corner of the box.
-    Source: C29; Biswal 2024, chapter 6, for two times.
-    Needs: a Gaussian model that is right. This is not differential privacy: see `ModelFree`.
+    Args:
+        model: Model of the values, which the attacker knows.
+        releases: What is published.
+        secret: Made with `secret_value`, `secret_person` or `secret_time`.
+        attacker_knows: `"time"` (all other values at the time of the secret), `"none"`, or `"all"`
+            (every value but the secret).
+
+    Returns:
+        The leakage with `mu` (as in Gaussian DP), `epsilon(delta)`, the numbers that hold without a
+        model, and the assumptions.
+
+    Raises:
+        InvalidArgument: The secret or the releases do not fit the model.
+        NotCertified: Rounding errors could affect the result.
+        Unsupported: The secret needs the joint distribution of too many values.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> model = series.VAR(lags=[[0.5, 0.1], [0, 0.5]], noise=[[1, 0.3], [0.3, 1]])
+        >>> means = series.releases(times=[0, 1], width=1, people=2, std=1.27)
+        >>> secret = series.secret_value(0, time=0)
+        >>> found = series.leakage(model, releases=means, secret=secret, attacker_knows="time")
+        >>> round(found.mu, 3)
+        0.427
+
+    See Also:
+        `cells`: every value at once. [Releases about the same people](../how-to/series.md).
+
+    References:
+        Biswal (2024), chapter 6. [Proof](../theory/theorems.md#audit.series._leakage.leakage).
     """
+    # Theorem: under the assumptions listed in the answer, the two laws of the releases for any two
+    #   values of the secret are as hard to tell apart as N(0, 1) from N(mu', 1), mu' at most
+    #   `model`; equality is attained, if `exact`.
+    # Proof: the releases given secret and knowledge are N(M x + c, V), V free of x; the likelihood
+    #   ratio of two normal laws with one covariance is that of N(0, 1) and N(m, 1),
+    #   `m^2 = d' M' V^-1 M d`; a convex function of d is largest at a corner of the box.
+    # Source: C29; Biswal 2024, chapter 6, for two times.
+    # Needs: a Gaussian model that is right. This is not differential privacy: see `ModelFree`.
     _match(model, releases, attacker_knows)
     people = tuple(range(model.people)) if secret.people is None else secret.people
     if max(people) >= model.people:
@@ -498,9 +555,30 @@ def cells(
     attacker_knows: Known = "time",
     times: int | None = None,
 ) -> CellLeakage:
-    """The leakage of every person's value at every time, in O(n^3 + n^2 T + n T^3 + T^4).
+    """Compute the leakage of every person's value at every time.
 
-    ``times`` is how many times there are; by default up to the last release.
+    Args:
+        model: Model of the values, which the attacker knows.
+        releases: What is published.
+        attacker_knows: `"time"` (all other values at the time of the secret), `"none"`, or `"all"`
+            (every value but the secret).
+        times: Number of times. By default up to the last release.
+
+    Returns:
+        Leakages as `mu` of Gaussian DP, people x times: `model` under the model, `direct` from the
+        noise of the value's own release, `mu` the larger of both, and `worst`. `user` and
+        `everything` hold without a model.
+
+    Raises:
+        InvalidArgument: The releases do not fit the model.
+        NotCertified: Rounding errors could affect the result.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> model = series.VAR(lags=[[0.5, 0.1], [0, 0.5]], noise=[[1, 0.3], [0.3, 1]])
+        >>> means = series.releases(times=[0, 1], width=1, people=2, std=1.27)
+        >>> series.cells(model, releases=means).mu.round(3).tolist()
+        [[0.427, 0.449], [0.441, 0.421]]
     """
     horizon = horizon_of(model, releases=releases, attacker_knows=attacker_knows, times=times)
     weights, width = np.abs(releases.weights), releases.width
@@ -595,12 +673,10 @@ def _row(model: VAR, releases: SeriesReleases, person: int, times: tuple[int, ..
 
 
 def _nothing_known(moments: Moments, releases: SeriesReleases) -> Floats:
-    """The mu of every cell when only the releases are seen.
-
-    Theorem: with ``a = c'C^-1 c / v`` for a cell of variance v, covariance c with the releases and
-        C the releases' covariance, ``mu^2 = width^2 a / (v (1 - a))``.
-    Proof: a is the squared multiple correlation; Sherman-Morrison on ``C - c c'/v``.
-    """
+    """The mu of every cell when only the releases are seen."""
+    # Theorem: with `a = c'C^-1 c / v` for a cell of variance v, covariance c with the releases and
+    #   C the releases' covariance, `mu^2 = width^2 a / (v (1 - a))`.
+    # Proof: a is the squared multiple correlation; Sherman-Morrison on `C - c c'/v`.
     root = np.linalg.cholesky(moments.total + releases.covariance)
     horizon, n, r = moments.cross.shape
     whitened = solve_triangular(root, moments.cross.reshape(horizon * n, r).T, lower=True)

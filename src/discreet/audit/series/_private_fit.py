@@ -16,18 +16,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.audit.series._fit import checked_panel
 from discreet.audit.series.exchangeable import ExchangeableVAR, solve
 from discreet.audit.series.model import VAR, Floats
+from discreet.boundary.rows import matrix
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record
 from discreet.ledger.account import Account, Receipt, reserve_if_charged
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import BudgetChange, QueryBudget, budget
+from discreet.query.result import Result, records
 
 Ints = NDArray[np.int64]
 
@@ -99,24 +102,22 @@ class PrivateFitPlan:
 
 
 def moves(*, times: int, order: int, largest: int) -> tuple[BudgetChange, BudgetChange]:
-    """How far totals and products move if one person's row is replaced.
-
-    Theorem: totals by at most ``2 sqrt(B)`` (L2) or ``2 sqrt(T B)`` (L1), products by at most
-        ``2 sqrt(p) B`` (L2) or ``2 p B`` (L1); T times, order p, B is ``largest``.
-    Proof: every row c is clipped, rounded, centered and shrunk by itself, so that its squares add
-        up to B at most: two rows differ by ``2 sqrt(B)`` at most. Products of a row have ``|S_k| <=
-        S_0 <= B`` (Cauchy, Schwarz); two such vectors differ by at most ``S_0 + S_0'`` in each of p
-        products and by ``|S_0 - S_0'|`` in the squares: a convex function, largest at corners.
-        There its square is ``4 p B^2`` or ``(p + 1) B^2``, in moduli ``2 p B`` or ``(p + 1) B``.
-    """
+    """How far totals and products move if one person's row is replaced."""
+    # Theorem: totals by at most `2 sqrt(B)` (L2) or `2 sqrt(T B)` (L1), products by at most
+    #   `2 sqrt(p) B` (L2) or `2 p B` (L1); T times, order p, B is `largest`.
+    # Proof: every row c is clipped, rounded, centered and shrunk by itself, so that its squares add
+    #   up to B at most: two rows differ by `2 sqrt(B)` at most. Products of a row have `|S_k| <=
+    #   S_0 <= B` (Cauchy, Schwarz); two such vectors differ by at most `S_0 + S_0'` in each of p
+    #   products and by `|S_0 - S_0'|` in the squares: a convex function, largest at corners.
+    #   There its square is `4 p B^2` or `(p + 1) B^2`, in moduli `2 p B` or `(p + 1) B`.
     return (
         BudgetChange(l1=2 * (math.isqrt(times * largest) + 1), l2_squared=4 * largest),
         BudgetChange(l1=2 * order * largest, l2_squared=4 * order * largest**2),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PrivateFit:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PrivateFit(Result):
     """A model that may be published, and everything computed from it."""
 
     alike: ExchangeableVAR
@@ -130,6 +131,20 @@ class PrivateFit:
     private: bool
     """False if the noise came from seeded bits: then there is no guarantee."""
     receipt: Receipt | None = None
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - no error is known
+        """List the numbers that the model consists of; `plausible` simulates their error.
+
+        Args:
+            confidence: Without effect: no error is known.
+
+        Returns:
+            One record for each: parameter, value, std, low and high, the last three None.
+        """
+        alike = self.alike
+        habits = {f"habit {lag + 1}": habit for lag, habit in enumerate(alike.habits)}
+        found = habits | {"variance": alike.variance, "correlation": alike.correlation}
+        return records(("parameter",), ((name,) for name in found), value=found.values())
 
     @property
     def model(self) -> VAR:
@@ -163,13 +178,15 @@ class PrivateFit:
         seeded = "" if self.private else "; drawn from seeded bits: not private"
         return f"{self.alike}\ncost: {price(self.guarantee)}{seeded}"
 
+    __repr__ = __str__
+
 
 def price(guarantee: Guarantee, *, delta: float = 1e-6) -> str:
     """What a private fit costs, in words."""
     pure = guarantee.epsilon(0.0)
-    worth = f"{pure:.4g}"
+    worth = short(pure)
     if pure == math.inf:
-        worth = f"{guarantee.epsilon(delta):.4g} at delta {delta:g}"
+        worth = f"{short(guarantee.epsilon(delta))} at delta {delta:g}"
     return f"epsilon {worth}, if one person's whole row is replaced"
 
 
@@ -184,7 +201,35 @@ def plan_fit(
     order: int = 1,
     spread: Number | None = None,
 ) -> PrivateFitPlan:
-    """Noise for a private fit of a panel of this shape; see `private_fit`."""
+    """Plan the noise of a private fit, before a panel is read.
+
+    Args:
+        people: Number of people.
+        times: Number of times.
+        bounds: Public lower and upper bound of the values.
+        epsilon: Privacy loss. Without `delta` the noise is Laplace noise.
+        delta: Probability parameter of (epsilon, delta)-DP. With it the noise is Gaussian noise.
+        rho: Privacy loss in zero-concentrated DP, instead of `epsilon`.
+        order: Number of earlier times on which a value depends.
+        spread: Public guess of the largest standard deviation of a person's values.
+
+    Returns:
+        The plan, with its `guarantee`.
+
+    Raises:
+        InvalidArgument: The budget or the bounds are not valid, or there are too many people for
+            exact sums.
+        OutOfDomain: There are too few times for the order.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> plan = series.plan_fit(people=50, times=12, bounds=(0, 8), rho=0.1)
+        >>> round(plan.guarantee.rdp(2), 3)
+        0.2
+
+    See Also:
+        `private_fit`.
+    """
     paid = budget(epsilon=epsilon, delta=delta, rho=rho)
     n, t = count("people", people), count("times", times)
     p = order_of(order, times=t)
@@ -243,19 +288,54 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
     label: str = "model of a series",
     rng: RandomSource | None = None,
 ) -> PrivateFit:
-    """A model of a panel, people x times, that protects every person's whole row.
+    """Fit an exchangeable model to a panel with differential privacy.
 
-    ``bounds`` is the public range that values are clipped to. ``spread`` is a public guess of the
-    largest standard deviation of a person's values around their own mean: rows that spread more are
-    shrunk to it, and the noise with them. An ``account`` is charged before the values are read.
+    Args:
+        panel: Private values, an array or a frame of people x times, whose numbers are public. A
+            value that is missing, or no number, counts as the middle of the bounds.
+        bounds: Public lower and upper bound to which values are clipped.
+        epsilon: Privacy loss. Without `delta` the noise is Laplace noise.
+        delta: Probability parameter of (epsilon, delta)-DP. With it the noise is Gaussian noise.
+        rho: Privacy loss in zero-concentrated DP, instead of `epsilon`.
+        order: Number of earlier times on which a value depends.
+        spread: Public guess of the largest standard deviation of a person's values around their own
+            mean. Rows that spread more are shrunk to it, and the noise is smaller.
+        account: Ledger account that pays for the fit.
+        label: Text for the ledger entry.
+        rng: Random source. By default the operating system's.
 
-    Theorem: the fit costs the budget if one person's row is replaced by any other row; the number
-        of people and times is public.
-    Proof: noise for the sensitivities of `moves`; the rest is post-processing.
-    Source: C31; sums of products: Dwork et al. 2006.
-    Needs: bounds and spread from elsewhere than the panel. As a description it needs people who
-        are alike; a person's own level may differ, it is removed from their row.
+    Returns:
+        The fit with `alike` (the exchangeable model), `model` and `guarantee`.
+
+    Raises:
+        BudgetExceeded: The account cannot pay. Nothing was read.
+        InvalidArgument: The budget or the bounds are not valid.
+        OutOfDomain: The panel is no table of people x times, or has too few times.
+
+    Privacy:
+        The fit satisfies the budget if one person's whole row is replaced. The account is charged
+        before the values are read. The model fits only if all people behave alike.
+
+    Examples:
+        >>> import discreet
+        >>> from discreet.audit import series
+        >>> alike = series.ExchangeableVAR(habits=(0.5,), variance=1.0, correlation=0.2)
+        >>> panel = alike.simulate(people=200, times=12, rng=discreet.seeded_rng(1))
+        >>> series.private_fit(panel, bounds=(-4, 4), rho=1).model.people
+        200
+
+    See Also:
+        `private_full_fit`, [releases about the same people](../how-to/series.md).
+
+    References:
+        [Proof](../theory/theorems.md#audit.series._private_fit.private_fit).
     """
+    # Theorem: the fit costs the budget if one person's row is replaced by any other row; the number
+    #   of people and times is public.
+    # Proof: noise for the sensitivities of `moves`; the rest is post-processing.
+    # Source: C31; sums of products: Dwork et al. 2006.
+    # Needs: bounds and spread from elsewhere than the panel. As a description it needs people who
+    #   are alike; a person's own level may differ, it is removed from their row.
     source = resolve_rng(rng)
     shape = shape_of(panel)
     plan = plan_fit(
@@ -269,7 +349,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
         spread=spread,
     )
     with reserve_if_charged(account, plan.guarantee, label=label, rng=source) as held:
-        totals, products = plan.noisy(checked_panel(panel), source)
+        totals, products = plan.noisy(private_panel(panel, column=plan.column), source)
         found = plan.solve(totals, products)
     return PrivateFit(
         alike=found,
@@ -292,11 +372,16 @@ def order_of(order: int, *, times: int) -> int:
 
 def shape_of(panel: ArrayLike) -> tuple[int, int]:
     """People and times, which are public; no value is looked at."""
-    try:
-        people, times = np.shape(panel)
-    except ValueError:
+    shape = getattr(panel, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
         raise OutOfDomain(
-            "panel must be people x times, with as many times for everybody. "
-            "Cut the series to the times that all have."
-        ) from None
-    return people, times
+            "panel must be an array or a frame of people x times, with as many times for "
+            "everybody: lists of people could differ in length."
+        )
+    return shape
+
+
+def private_panel(panel: ArrayLike, *, column: SortedColumn) -> Floats:
+    """People x times, each value read by itself: what is no number counts as the middle."""
+    values = matrix(panel, columns=shape_of(panel)[1])
+    return np.where(np.isnan(values), column.number(column.span // 2), values)

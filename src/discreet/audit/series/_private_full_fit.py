@@ -14,16 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.audit.series._fit import checked_panel
-from discreet.audit.series._private_fit import grid_of, order_of, shape_of
+from discreet.audit.series._private_fit import grid_of, order_of, private_panel, shape_of
 from discreet.audit.series.model import VAR, Floats
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import BudgetChange, budget
+from discreet.query.result import Result, records
 
 Ints = NDArray[np.int64]
 
@@ -33,8 +34,8 @@ _RADIUS = 0.98
 _LEAST = 1e-3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PrivateFullFit:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PrivateFullFit(Result):
     """A model that may be published; one value of one person at one time is protected."""
 
     model: VAR
@@ -46,17 +47,29 @@ class PrivateFullFit:
     sums: Ints = field(repr=False)
     """The release itself: noisy sums of values and of products."""
 
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - no error is known
+        """List the entries of the lags' matrices.
+
+        Args:
+            confidence: Without effect: no error is known.
+
+        Returns:
+            One record for each: lag, person, depends on, value, std, low and high, the last three
+            None.
+        """
+        matrices = self.model.matrices
+        keys = ((lag + 1, i, j) for lag, i, j in np.ndindex(matrices.shape))
+        return records(("lag", "person", "depends on"), keys, value=matrices.ravel())
+
 
 def moves(*, people: int, order: int, half: int) -> BudgetChange:
-    """How far sums and products move if one value is replaced; values lie within ``half`` of 0.
-
-    Theorem: with h = half, n people and order p the squared L2 move is at most ``(4 + 4 (n - 1) + 1
-        + p (8 (n - 1) + 16)) h^4``, the L1 move ``(2 + 2 (n - 1) + 1 + p (4 (n - 1) + 4)) h^2``.
-    Proof: a value x moves by 2h at most: so does its person's sum, which is counted h times.
-        Products with the n - 1 others at the same time move by ``2 h^2``, the square by h^2. At lag
-        k, the products with n - 1 others earlier and n - 1 later move by ``2 h^2``, the person's
-        own sum at that lag, which holds x twice, by ``4 h^2``.
-    """
+    """How far sums and products move if one value is replaced; values lie within ``half`` of 0."""
+    # Theorem: with h = half, n people and order p the squared L2 move is at most `(4 + 4 (n - 1) +
+    #   1 + p (8 (n - 1) + 16)) h^4`, the L1 move `(2 + 2 (n - 1) + 1 + p (4 (n - 1) + 4)) h^2`.
+    # Proof: a value x moves by 2h at most: so does its person's sum, which is counted h times.
+    #   Products with the n - 1 others at the same time move by `2 h^2`, the square by h^2. At lag
+    #   k, the products with n - 1 others earlier and n - 1 later move by `2 h^2`, the person's
+    #   own sum at that lag, which holds x twice, by `4 h^2`.
     n, p, h = people, order, half
     return BudgetChange(
         l1=(2 + 2 * (n - 1) + 1 + p * (4 * (n - 1) + 4)) * h**2,
@@ -87,14 +100,49 @@ def private_full_fit(
     order: int = 1,
     rng: RandomSource | None = None,
 ) -> PrivateFullFit:
-    """A model of few long series, people x times, in which everybody may depend on everybody.
+    """Fit a full model to a few long series, protecting single values.
 
-    Theorem: the fit costs the budget if one value, of one person at one time, is replaced.
-    Proof: noise for the sensitivity of `moves`; the rest is post-processing.
-    Source: C31; sums of products with noise: Dwork et al. 2006; Yule and Walker's equations.
-    Needs: public bounds. The unit is a value, not a person: accounts count persons, so none is
-        charged here. See `private_fit` for whole rows.
+    In this model, everybody may depend on everybody. No account is charged, because accounts
+    protect persons.
+
+    Args:
+        panel: Private values, an array or a frame of people x times, whose numbers are public. A
+            value that is missing, or no number, counts as the middle of the bounds.
+        bounds: Public lower and upper bound to which values are clipped.
+        epsilon: Privacy loss. Without `delta` the noise is Laplace noise.
+        delta: Probability parameter of (epsilon, delta)-DP. With it the noise is Gaussian noise.
+        rho: Privacy loss in zero-concentrated DP, instead of `epsilon`.
+        order: Number of earlier times on which a value depends.
+        rng: Random source. By default the operating system's.
+
+    Returns:
+        The fit with `model` and `guarantee`.
+
+    Raises:
+        InvalidArgument: The budget or the bounds are not valid, or there are too many times for
+            exact sums.
+        OutOfDomain: The panel is no table of people x times, or has too few times.
+
+    Privacy:
+        The fit satisfies the budget if one value of one person at one time is replaced. It does not
+        protect whole rows; see `private_fit`.
+
+    Examples:
+        >>> import discreet
+        >>> from discreet.audit import series
+        >>> alike = series.ExchangeableVAR(habits=(0.5,), variance=1.0, correlation=0.2)
+        >>> panel = alike.simulate(people=2, times=2_000, rng=discreet.seeded_rng(1))
+        >>> series.private_full_fit(panel, bounds=(-4, 4), rho=1).model.people
+        2
+
+    References:
+        [Proof](../theory/theorems.md#audit.series._private_full_fit.private_full_fit).
     """
+    # Theorem: the fit costs the budget if one value, of one person at one time, is replaced.
+    # Proof: noise for the sensitivity of `moves`; the rest is post-processing.
+    # Source: C31; sums of products with noise: Dwork et al. 2006; Yule and Walker's equations.
+    # Needs: public bounds. The unit is a value, not a person: accounts count persons, so none is
+    #   charged here. See `private_fit` for whole rows.
     source = resolve_rng(rng)
     paid = budget(epsilon=epsilon, delta=delta, rho=rho)
     n, t = shape_of(panel)
@@ -108,7 +156,8 @@ def private_full_fit(
         [move], shares=[Fraction(1)], relation=NeighboringRelation.REPLACE_ONE
     )
     assert isinstance(noise, AdditiveMechanism)  # noqa: S101 - a move without a choice gets additive noise
-    sums = noise.release(statistics(checked_panel(panel), column=column, order=p), rng=source)
+    values = private_panel(panel, column=column)
+    sums = noise.release(statistics(values, column=column, order=p), rng=source)
     model, projected = _solved(sums, (n, t, p), noise.std, column)
     return PrivateFullFit(
         model=model,

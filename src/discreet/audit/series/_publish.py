@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.audit.series._fit import checked_panel
 from discreet.audit.series._leakage import covariances, largest
-from discreet.audit.series._private_fit import grid_of, shape_of
+from discreet.audit.series._private_fit import grid_of, private_panel, shape_of
 from discreet.audit.series.model import VAR, Floats, numbers
 from discreet.audit.series.threat_model import SeriesReleases
 from discreet.core._rational import Number
-from discreet.core._validate import finite
+from discreet.core._validate import finite, probability
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record
 from discreet.ledger.account import Account, Receipt, reserve_if_charged
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.query.result import Result, records
 
 # ── Publication
 # ────────────────────────────────────────────────────────────────────────────────────
@@ -70,11 +72,9 @@ class Whitening:
         return inverse * (self.column.step / self.people)
 
     def moved(self, *, times: int | None = None) -> int:
-        """The largest squared move of the whitened totals: of a whole row, or of one value.
-
-        Theorem: an upper bound for a person's values that each move by at most the range.
-        Proof: the moves form a box and the square is convex: `largest`. One value: one column.
-        """
+        """The largest squared move of the whitened totals: of a whole row, or of one value."""
+        # Theorem: an upper bound for a person's values that each move by at most the range.
+        # Proof: the moves form a box and the square is convex: `largest`. One value: one column.
         rows = self.rows.astype(np.float64) * self.column.span
         top = float((rows**2).sum(axis=0).max()) if times == 1 else largest(rows).upper ** 2
         return math.ceil(top * _OUTWARD)
@@ -87,8 +87,37 @@ class Whitening:
         return middle + self._back @ np.ldexp(noisy, -self.digits) / 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PublishedSeries:
+class _NormalSeries(Result):
+    """Numbers, one for each release, with normal errors of known covariance."""
+
+    __slots__ = ()
+
+    values: Floats
+    covariance: Floats
+
+    @property
+    def std(self) -> Floats:
+        """The standard deviation of each."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:
+        """List the number of each release with its interval.
+
+        Args:
+            confidence: Probability with which each interval holds.
+
+        Returns:
+            One record for each: release, value, std, low and high.
+        """
+        inside = float(probability("confidence", confidence, zero=False, one=False))
+        reach = NormalDist().inv_cdf((1 + inside) / 2) * self.std
+        keys = ((place,) for place in range(len(self.values)))
+        low, high = self.values - reach, self.values + reach
+        return records(("release",), keys, value=self.values, std=self.std, low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PublishedSeries(_NormalSeries):
     """Means that may be published."""
 
     values: Floats
@@ -103,11 +132,6 @@ class PublishedSeries:
     """False if the noise came from seeded bits: then there is no guarantee."""
     receipt: Receipt | None = None
 
-    @property
-    def std(self) -> Floats:
-        """The standard deviation of the noise in each."""
-        return np.sqrt(np.diag(self.covariance))
-
 
 def publish(
     panel: ArrayLike,
@@ -118,16 +142,55 @@ def publish(
     label: str = "means of a series",
     rng: RandomSource | None = None,
 ) -> PublishedSeries:
-    """The means of a panel, people x times, with the noise of ``releases``: a design's, say.
+    """Publish the means of a panel with designed noise.
 
-    Theorem: costs ``guarantee`` if one person's row is replaced by any other; under the model the
-        leakage of a value is that of `cells`, up to the rounding of the noise's covariance.
-    Proof: values are clipped and rounded one by one, and totals are whole. ``W totals`` gets
-        independent discrete Gaussian noise for its L2 sensitivity; the way back is
-        post-processing, and makes the noise's covariance ``(W'W)^-1``.
-    Needs: bounds that are public, and as wide as ``releases`` says; noise that was chosen without
-        the panel, or by a private fit of it.
+    Args:
+        panel: Private values, an array or a frame of people x times, whose numbers are public. A
+            value that is missing, or no number, counts as the middle of the bounds.
+        releases: What to publish, with the noise, for example from `design`.
+        bounds: Public lower and upper bound to which values are clipped. Their distance must be the
+            width of `releases`.
+        account: Ledger account that pays. It is charged the guarantee for a whole row.
+        label: Text for the ledger entry.
+        rng: Random source. By default the operating system's.
+
+    Returns:
+        The noisy means with the covariance of the noise, `guarantee` (one person's row is replaced)
+        and `one_value` (one value is replaced).
+
+    Raises:
+        BudgetExceeded: The account cannot pay. Nothing was read.
+        NotCertified: The noise was chosen by a model that depends on private values.
+        InvalidArgument: The releases do not fit the panel or the bounds.
+        OutOfDomain: The panel has gaps.
+
+    Privacy:
+        The release satisfies `guarantee` for one person's row. The account is charged before the
+        values are read. Under the model, the leakage of single values is that of `cells`.
+
+    Examples:
+        >>> import numpy
+        >>> import discreet
+        >>> from discreet.audit import series
+        >>> means = series.releases(times=[0, 1], width=8, people=3, std=2)
+        >>> panel = numpy.array([[1, 2], [3, 5], [4, 4]])
+        >>> published = series.publish(panel, releases=means, bounds=(0, 8))
+        >>> len(published.values)
+        2
+
+    See Also:
+        `smooth`, [releases about the same people](../how-to/series.md).
+
+    References:
+        [Proof](../theory/theorems.md#audit.series._publish.publish).
     """
+    # Theorem: costs `guarantee` if one person's row is replaced by any other; under the model the
+    #   leakage of a value is that of `cells`, up to the rounding of the noise's covariance.
+    # Proof: values are clipped and rounded one by one, and totals are whole. `W totals` gets
+    #   independent discrete Gaussian noise for its L2 sensitivity; the way back is
+    #   post-processing, and makes the noise's covariance `(W'W)^-1`.
+    # Needs: bounds that are public, and as wide as `releases` says; noise that was chosen without
+    #   the panel, or by a private fit of it.
     source = resolve_rng(rng)
     if not releases.public:
         raise NotCertified(
@@ -143,7 +206,8 @@ def publish(
         raise InvalidArgument(f"bounds must be {releases.width:g} wide, as releases says.")
     noise = _noise(whitening)
     with reserve_if_charged(account, noise.guarantee, label=label, rng=source) as held:
-        totals = _totals(checked_panel(panel)[:, list(releases.times)], whitening.column)
+        values = private_panel(panel, column=whitening.column)
+        totals = _totals(values[:, list(releases.times)], whitening.column)
         noisy = noise.release(whitening.rows @ totals, rng=source).astype(np.float64)
     return PublishedSeries(
         values=whitening.means(noisy),
@@ -196,37 +260,53 @@ def _whitening(releases: SeriesReleases, column: SortedColumn, people: int) -> W
 # ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SmoothedSeries:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SmoothedSeries(_NormalSeries):
     """Estimates of the releases without noise."""
 
     values: Floats
     covariance: Floats = field(repr=False)
     """Of their errors, under the model."""
 
-    @property
-    def std(self) -> Floats:
-        """The standard error of each."""
-        return np.sqrt(np.diag(self.covariance))
-
 
 def smooth(
     published: ArrayLike, *, model: VAR, releases: SeriesReleases, level: float | None = None
 ) -> SmoothedSeries:
-    """The best linear estimates of the releases without noise, from all of them together.
+    """Estimate the means without noise from all published means together.
 
-    ``published`` is in the order of ``releases.times``. ``level`` is what values vary around; one
-    constant is estimated if it is not given. Like a Kalman smoother, but for correlated noise as
-    well. Costs nothing: only what is published is used. With a wrong model the estimates are
-    biased, and the errors are not those told.
+    This is post-processing and costs no budget. With a wrong model the estimates are biased, and
+    their errors are wrong.
 
-    Theorem: with C the covariance of the releases without noise and ``V = C + S``, the estimates
-        ``l + C V^-1 (q - l)`` have errors with covariance ``C - C V^-1 C``. For an unknown level, l
-        is ``1'V^-1 q / 1'V^-1 1`` and ``d d' / 1'V^-1 1``, ``d = 1 - C V^-1 1``, is added.
-    Proof: regression in a joint normal law; generalized least squares for the level, whose error
-        is independent of the residuals.
-    Source: Kalman 1960; Le Ny, Pappas 2014.
+    Args:
+        published: Published means, in the order of `releases.times`.
+        model: Model of the values.
+        releases: What was published, with the noise.
+        level: Value around which the series varies. By default one constant is estimated.
+
+    Returns:
+        The best linear estimates, with the covariance of their errors.
+
+    Raises:
+        InvalidArgument: The numbers of means or people do not fit.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> model = series.VAR(lags=[[0.5, 0], [0, 0.5]], noise=[[1, 0], [0, 1]])
+        >>> means = series.releases(times=[0, 1], width=8, people=2, std=2)
+        >>> smoothed = series.smooth([1.0, 3.0], model=model, releases=means)
+        >>> smoothed.values.round(2).tolist()
+        [1.92, 2.08]
+
+    References:
+        Kalman (1960). Le Ny and Pappas (2014).
+        [Proof](../theory/theorems.md#audit.series._publish.smooth).
     """
+    # Theorem: with C the covariance of the releases without noise and `V = C + S`, the estimates
+    #   `l + C V^-1 (q - l)` have errors with covariance `C - C V^-1 C`. For an unknown level, l
+    #   is `1'V^-1 q / 1'V^-1 1` and `d d' / 1'V^-1 1`, `d = 1 - C V^-1 1`, is added.
+    # Proof: regression in a joint normal law; generalized least squares for the level, whose error
+    #   is independent of the residuals.
+    # Source: Kalman 1960; Le Ny, Pappas 2014.
     q = numbers("published", published)
     size = len(releases.times)
     if q.shape != (size,):

@@ -21,6 +21,9 @@ from discreet.audit.series.model import VAR, Floats
 from discreet.audit.series.threat_model import Known, SeriesReleases, releases
 from discreet.core._validate import count, finite, positive, probability
 from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.number_format import percent, short
+from discreet.core.tabular import Record
+from discreet.query.result import Result, records
 
 Origin: TypeAlias = Literal["given", "fitted", "private"]
 
@@ -64,8 +67,8 @@ class PersonLeakage:
     """The epsilon that the noise alone promises for all their values together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LeakageReport:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class LeakageReport(Result):
     """How much a series leaks, for whom, and what noise would do; `publication` says to whom."""
 
     cells: CellLeakage
@@ -89,6 +92,19 @@ class LeakageReport:
     plausible: tuple[float, ...] = ()
     """The worst epsilon under each model that could as well be true."""
 
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - it is computed
+        """List the epsilon that each person's worst value leaks, the worst first.
+
+        Args:
+            confidence: Without effect: the leakage is computed, not estimated.
+
+        Returns:
+            One record for each person: person, time, value, std, low and high, the last three
+            None.
+        """
+        keys = ((one.person, one.time) for one in self.people)
+        return records(("person", "time"), keys, value=[one.epsilon for one in self.people])
+
     @property
     def alike(self) -> bool:
         """Whether one line stands for everybody."""
@@ -107,8 +123,8 @@ class LeakageReport:
     def __str__(self) -> str:
         head = f"{'person':>8} {'time':>6} {'leaks':>8} {'promised':>9} {'all values':>11}"
         rows = [
-            f"{'all' if self.alike else p.person:>8} {p.time:>6} {p.epsilon:>8.3g} "
-            f"{p.promised:>9.3g} {p.user:>11.3g}"
+            f"{'all' if self.alike else p.person:>8} {p.time:>6} {short(p.epsilon, digits=3):>8} "
+            f"{short(p.promised, digits=3):>9} {short(p.user, digits=3):>11}"
             for p in self.people[:_SHOWN]
         ]
         rest = len(self.people) - len(rows)
@@ -119,7 +135,7 @@ class LeakageReport:
                 *rows,
                 *([f"and {rest} more"] if rest else []),
                 *self.remarks(),
-                f"to keep epsilon {self.target:.4g} for every value:",
+                f"to keep epsilon {short(self.target)} for every value:",
                 *(f"  {fix}" for fix in self.fixes),
                 *(f"assumed: {line}" for line in self.cells.assumptions),
                 self.publication,
@@ -132,10 +148,11 @@ class LeakageReport:
         if self.plausible:
             lines.append(
                 f"under {len(self.plausible)} models that could as well be true, one value leaks "
-                f"between epsilon {min(self.plausible):.3g} and {max(self.plausible):.3g}"
+                f"between epsilon {short(min(self.plausible), digits=3)} and "
+                f"{short(max(self.plausible), digits=3)}"
             )
         if self.clipped is not None:
-            lines.append(f"{self.clipped:.1%} of the values are outside the bounds")
+            lines.append(f"{percent(self.clipped)} of the values are outside the bounds")
         return lines
 
 
@@ -152,16 +169,46 @@ def report(  # noqa: PLR0913 (one question with many knobs, all with a default b
     order: int = 1,
     dynamics: Dynamics = "own",
 ) -> LeakageReport:
-    """How much the published means of a panel, people x times, leak about each value.
+    """Measure how much the published means of a panel reveal about each value.
 
-    ``bounds`` is the public range that values are clipped to, ``std`` the noise on each published
-    mean, ``released`` the times that are published (default: all), ``target`` the epsilon to keep
-    for every value (default: what the noise promises if values were independent). A public
-    ``model`` is better than one that is fitted here; for a private one see `private_fit` and
-    `assess`.
+    Args:
+        panel: Private values, people x times, without gaps.
+        bounds: Public lower and upper bound to which values are clipped.
+        std: Standard deviation of the noise of each published mean: one number, or one per time.
+        released: Indices of the times that are published. By default all.
+        delta: Probability parameter at which epsilon is reported.
+        target: Epsilon that designed noise shall satisfy for every value. By default the epsilon
+            that the noise gives if values are independent.
+        attacker_knows: `"time"` (all other values at the time of the secret), `"none"`, or `"all"`
+            (every value but the secret).
+        model: Public model of the values. By default a model is fitted to the panel.
+        order: Order of the fitted model.
+        dynamics: Dynamics of the fitted model, `"own"` or `"full"`.
 
-    Needs: a data holder's eyes only. The answer depends on the panel without noise.
+    Returns:
+        A report with the leakage of each person, and noise that meets the target.
+
+    Raises:
+        InvalidArgument: An argument is outside its range.
+        OutOfDomain: The panel has gaps, or no model can be fitted.
+
+    Privacy:
+        The report depends on the panel without noise. Do not publish it. For a report that may be
+        published, use `private_fit` and `assess`.
+
+    Examples:
+        >>> import discreet
+        >>> from discreet.audit import series
+        >>> alike = series.ExchangeableVAR(habits=(0.5,), variance=1.0, correlation=0.2)
+        >>> panel = alike.simulate(people=3, times=12, rng=discreet.seeded_rng(1))
+        >>> report = series.report(panel, bounds=(-4, 4), std=2, released=[0, 1])
+        >>> report.people[0].epsilon > 0
+        True
+
+    See Also:
+        [Releases about the same people](../how-to/series.md).
     """
+    # Needs: a data holder's eyes only. The answer depends on the panel without noise.
     values = checked_panel(panel)
     low, high = _range(bounds)
     people, times = values.shape
@@ -195,9 +242,41 @@ def assess(  # noqa: PLR0913 (the same question, without a panel)
     guarantee: Guarantee | None = None,
     plausible: Sequence[VAR | ExchangeableVAR] = (),
 ) -> LeakageReport:
-    """The report of a model alone: no panel is read.
+    """Measure what published means reveal under a model, without reading a panel.
 
-    For a private fit give its ``alike``, its ``guarantee``, and some of its `plausible` models.
+    Args:
+        model: Model of the values.
+        people: Number of people.
+        times: Number of times.
+        bounds: Public lower and upper bound to which values are clipped.
+        std: Standard deviation of the noise of each published mean: one number, or one per time.
+        released: Indices of the times that are published. By default all.
+        delta: Probability parameter at which epsilon is reported.
+        target: Epsilon that designed noise shall satisfy for every value. By default the epsilon
+            that the noise gives if values are independent.
+        attacker_knows: `"time"` (all other values at the time of the secret), `"none"`, or `"all"`
+            (every value but the secret).
+        guarantee: Guarantee of the private fit that gave the model, if any.
+        plausible: Other models that could be true.
+
+    Returns:
+        A report with the leakage of each person, and noise that meets the target.
+
+    Raises:
+        InvalidArgument: An argument is outside its range.
+
+    Privacy:
+        No panel is read. The report is as private as the model.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> alike = series.ExchangeableVAR(habits=(0.5,), variance=1.0, correlation=0.2)
+        >>> report = series.assess(alike, people=50, times=2, bounds=(-4, 4), std=0.5)
+        >>> report.people[0].epsilon > 0
+        True
+
+    See Also:
+        `report`.
     """
     low, high = _range(bounds)
     n, t = count("people", people), count("times", times)

@@ -12,6 +12,7 @@ from scipy.optimize import least_squares
 from discreet.audit.series.model import VAR, Floats
 from discreet.core._validate import count, finite, positive, probability
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 from discreet.noise.random_source import RandomSource
 
 # Partial autocorrelations and correlations beyond these would make models that hardly forget.
@@ -22,16 +23,28 @@ _SOLVED = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeableVAR:
-    """Everybody depends on their own past in the same way, and all shocks are alike."""
+    """A model in which all people depend on their own past in the same way.
+
+    Args:
+        habits: How a value depends on the person's earlier values, the last one first.
+        variance: Variance of a shock.
+        correlation: Correlation of the shocks of any two people, from 0 up to but not including 1.
+        projected: Whether this is only the nearest model to the fitted moments.
+
+    Raises:
+        InvalidArgument: An argument is outside its range.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> alike = series.ExchangeableVAR(habits=(0.5,), variance=1.0, correlation=0.2)
+        >>> alike.model(3)
+        VAR(people=3, order=1, stationary)
+    """
 
     habits: tuple[float, ...]
-    """How a value depends on the person's last values, the last one first."""
     variance: float
-    """Of a shock."""
     correlation: float
-    """Between the shocks of any two people."""
     projected: bool = False
-    """Whether no such model has the moments: it is the nearest one."""
 
     def __post_init__(self) -> None:
         habits = tuple(float(finite("habits", habit)) for habit in self.habits)
@@ -43,20 +56,53 @@ class ExchangeableVAR:
         object.__setattr__(self, "correlation", share)
 
     def model(self, people: int) -> VAR:
-        """The model of so many people."""
+        """Build the model for a number of people.
+
+        Args:
+            people: Number of people.
+
+        Returns:
+            The vector autoregression.
+
+        Examples:
+            >>> from discreet.audit import series
+            >>> series.ExchangeableVAR(habits=(0.5,), variance=1.0, correlation=0.2).model(3).people
+            3
+        """
         shocks = np.full((people, people), self.variance * self.correlation)
         np.fill_diagonal(shocks, self.variance)
         lags = np.array(self.habits)[:, None, None] * np.eye(people)
         return VAR(lags=lags, noise=shocks)
 
     def pair(self, people: int) -> tuple[VAR, Floats]:
-        """A person and the mean of the others, and their weights in the mean of all.
+        """Build a small model of one person and the mean of all others.
 
-        Theorem: a cell of the first leaks what it leaks in `model`, whether the others' values at
-            its time are known, or nobody's.
-        Proof: given the mean of the others at a time, the single values tell nothing about any
-            mean, earlier or later, nor about the person: all people are alike.
+        A value of the person leaks as much in this model as in `model(people)`, which is much
+        larger.
+
+        Args:
+            people: Number of people, at least 2.
+
+        Returns:
+            The model of two, and their weights in the mean of all people.
+
+        Raises:
+            InvalidArgument: `people` is below 2.
+
+        Examples:
+            >>> from discreet.audit import series
+            >>> alike = series.ExchangeableVAR(habits=(0.5,), variance=1.0, correlation=0.2)
+            >>> model, weights = alike.pair(50)
+            >>> weights.tolist()
+            [0.02, 0.98]
+
+        References:
+            [Proof](../theory/theorems.md#audit.series.exchangeable.ExchangeableVAR.pair).
         """
+        # Theorem: a cell of the first leaks what it leaks in `model`, whether the others' values at
+        #   its time are known, or nobody's.
+        # Proof: given the mean of the others at a time, the single values tell nothing about any
+        #   mean, earlier or later, nor about the person: all people are alike.
         others = count("people", people, minimum=2) - 1
         shared = self.variance * self.correlation
         rest = shared + self.variance * (1 - self.correlation) / others
@@ -65,7 +111,27 @@ class ExchangeableVAR:
         return VAR(lags=lags, noise=[[self.variance, shared], [shared, rest]]), weights
 
     def simulate(self, *, people: int, times: int, rng: RandomSource) -> Floats:
-        """A made-up panel, people x times."""
+        """Simulate a panel.
+
+        Args:
+            people: Number of people.
+            times: Number of times.
+            rng: Random source, for example `seeded_rng(1)`.
+
+        Returns:
+            An array, people x times.
+
+        Privacy:
+            The panel is simulated. No private data are read.
+
+        Examples:
+            >>> import discreet
+            >>> alike = discreet.audit.series.ExchangeableVAR(
+            ...     habits=(0.5,), variance=1.0, correlation=0.2
+            ... )
+            >>> alike.simulate(people=3, times=4, rng=discreet.seeded_rng(1)).shape
+            (3, 4)
+        """
         generator = np.random.Generator(np.random.Philox(rng.words(2)))
         p = len(self.habits)
         single = VAR(lags=np.array(self.habits)[:, None, None], noise=[[1.0]])
@@ -89,11 +155,12 @@ class ExchangeableVAR:
         return result
 
     def __str__(self) -> str:
-        habits = ", ".join(f"{habit:.3g}" for habit in self.habits)
+        habits = ", ".join(short(habit, digits=3) for habit in self.habits)
         near = "; the nearest model: none has these moments" if self.projected else ""
         return (
-            f"habits {habits}; shocks with variance {self.variance:.3g} and correlation "
-            f"{self.correlation:.3g}{near}"
+            f"habits {habits}; shocks with variance {short(self.variance, digits=3)} and "
+            "correlation "
+            f"{short(self.correlation, digits=3)}{near}"
         )
 
 
@@ -102,14 +169,13 @@ def solve(products: Floats, *, common: float, people: int, times: int) -> Exchan
 
     ``products`` are those at lags 0, 1, ..., of one person on average; ``common`` is the expected
     sum of squares of everybody's mean, around its own mean over time.
-
-    Theorem: with c = x - mean(x), ``E sum c_t c_{t-k} = variance f_k`` and ``E sum mean_t^2 =
-        variance (r + (1 - r)/n) f_0``, f_k being the k-th diagonal sum of ``M G M`` for
-        ``M = I - 11'/T`` and G the autocovariance of the series with unit shocks. The solution has
-        none of the bias of autocorrelations of short series.
-    Proof: c = M x. The mean of n such series has the same dependence and shocks of variance
-        ``variance (r + (1 - r)/n)``.
     """
+    # Theorem: with c = x - mean(x), `E sum c_t c_{t-k} = variance f_k` and `E sum mean_t^2 =
+    #   variance (r + (1 - r)/n) f_0`, f_k being the k-th diagonal sum of `M G M` for
+    #   `M = I - 11'/T` and G the autocovariance of the series with unit shocks. The solution has
+    #   none of the bias of autocorrelations of short series.
+    # Proof: c = M x. The mean of n such series has the same dependence and shocks of variance
+    #   `variance (r + (1 - r)/n)`.
     shares = products[1:] / products[0]
 
     def miss(partial: Floats) -> Floats:

@@ -26,25 +26,40 @@ _DOUBLINGS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class VAR:
-    """A vector autoregression of any order, stationary or with a given start (C19).
+    """A vector autoregression: values of people that depend on earlier values.
 
-    ``lags`` is one matrix (order 1) or a list of matrices, the first for the time just before.
-    Row i says on whom person i depends. ``start`` is the covariance of the values at time 0,
-    followed by those at times -1, ..., 1 - order; without it the model must be stationary.
+    X_t = A_1 X_(t-1) + ... + A_p X_(t-p) + B_t with independent shocks B_t ~ N(0, noise). The model
+    has mean zero, because means do not affect leakage.
 
-    >>> model = VAR(lags=[[0.5, 0.1], [0, 0.5]], noise=[[1, 0.3], [0.3, 1]])
-    >>> model
-    VAR(people=2, order=1, stationary)
-    >>> print(model.initial.round(6))
-    [[1.416296 0.488889]
-     [0.488889 1.333333]]
+    Args:
+        lags: Matrix A_1, or a list of matrices, the first for the time just before. Row i says on
+            whom person i depends.
+        noise: Covariance matrix of the shocks, people x people.
+        start: Covariance of the values at time 0, followed by those at times -1 to 1 - p. By
+            default the model is stationary.
+        public: Whether the model is public. False if it was fitted to private values without noise.
+
+    Raises:
+        InvalidArgument: A matrix has the wrong shape or is not a covariance, or there is no
+            stationary distribution.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> model = series.VAR(lags=[[0.5, 0.1], [0, 0.5]], noise=[[1, 0.3], [0.3, 1]])
+        >>> model
+        VAR(people=2, order=1, stationary)
+        >>> print(model.initial.round(6))
+        [[1.416296 0.488889]
+         [0.488889 1.333333]]
+
+    See Also:
+        [Releases about the same people](../how-to/series.md), [theory](../theory/series.md).
     """
 
     lags: ArrayLike
     noise: ArrayLike
     start: ArrayLike | None = None
     public: bool = True
-    """False if it was fitted to private values without noise: then it knows them."""
     matrices: Floats = field(init=False)
     """The lags, order x people x people."""
     innovation: Floats = field(init=False)
@@ -79,22 +94,22 @@ class VAR:
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """Number of people."""
         return int(self.matrices.shape[1])
 
     @property
     def order(self) -> int:
-        """How many earlier times a value depends on."""
+        """Number of earlier times on which a value depends."""
         return len(self.matrices)
 
     @property
     def stationary(self) -> bool:
-        """Whether the model starts in its stationary law."""
+        """Whether the model starts in its stationary distribution."""
         return self.start is None
 
     @property
     def companion(self) -> Floats:
-        """The matrix of the order-1 model of the state ``(X_t, ..., X_{t-p+1})``."""
+        """Matrix of the equivalent model of order 1, whose state is the last p values."""
         n, p = self.people, self.order
         result = np.eye(n * p, k=-n)
         result[:n] = np.concatenate(self.matrices, axis=1)
@@ -102,7 +117,7 @@ class VAR:
 
     @property
     def state_noise(self) -> Floats:
-        """The covariance of the state's noise: only its first block moves."""
+        """Covariance of the noise of this state."""
         n, size = self.people, self.people * self.order
         result = np.zeros((size, size))
         result[:n, :n] = self.innovation
@@ -110,11 +125,32 @@ class VAR:
 
     @property
     def radius(self) -> float:
-        """The largest modulus of an eigenvalue: below 1 the model forgets its past."""
+        """Spectral radius. Below 1 the model forgets its past."""
         return float(np.abs(np.linalg.eigvals(self.companion)).max())
 
     def simulate(self, *, times: int, rng: RandomSource, runs: int = 1) -> Floats:
-        """Made-up panels, runs x people x times; times before 0 are not returned."""
+        """Simulate panels.
+
+        Args:
+            times: Number of times per panel.
+            rng: Random source, for example `seeded_rng(1)`.
+            runs: Number of panels.
+
+        Returns:
+            An array, runs x people x times.
+
+        Raises:
+            InvalidArgument: `times` or `runs` is not a positive integer.
+
+        Privacy:
+            The panels are simulated. No private data are read.
+
+        Examples:
+            >>> import discreet
+            >>> model = discreet.audit.series.VAR(lags=[[0.5]], noise=[[1]])
+            >>> model.simulate(times=5, rng=discreet.seeded_rng(1)).shape
+            (1, 1, 5)
+        """
         n, p = self.people, self.order
         times, runs = count("times", times), count("runs", runs)
         generator = np.random.Generator(np.random.Philox(rng.words(2)))
@@ -135,16 +171,14 @@ class VAR:
 
 
 def lyapunov(companion: Floats, *, noise: Floats) -> Floats:
-    """The covariance G that solves ``G = A G A' + noise``, for a spectral radius below 1.
-
-    Theorem: with ``A_0 = A, G_0 = noise`` and ``G_{k+1} = G_k + A_k G_k A_k', A_{k+1} = A_k^2``,
-        G_k is the sum of the first 2^k terms ``A^m noise A'^m``, which converges to G.
-    Proof: by induction; the remainder is ``A_k G A_k'``. For a diagonal A each entry of the sum is
-        a geometric series.
-    Source: Smith 1968. Only sums of positive semidefinite matrices: nothing cancels.
-    Needs: noise that reaches every direction sooner or later, as that of a companion matrix does;
-        then the sum converges for a spectral radius below 1 only.
-    """
+    """The covariance G that solves ``G = A G A' + noise``, for a spectral radius below 1."""
+    # Theorem: with `A_0 = A, G_0 = noise` and `G_{k+1} = G_k + A_k G_k A_k', A_{k+1} = A_k^2`,
+    #   G_k is the sum of the first 2^k terms `A^m noise A'^m`, which converges to G.
+    # Proof: by induction; the remainder is `A_k G A_k'`. For a diagonal A each entry of the sum is
+    #   a geometric series.
+    # Source: Smith 1968. Only sums of positive semidefinite matrices: nothing cancels.
+    # Needs: noise that reaches every direction sooner or later, as that of a companion matrix does;
+    #   then the sum converges for a spectral radius below 1 only.
     own = np.diag(companion)
     if np.count_nonzero(companion) == np.count_nonzero(own) and np.abs(own).max() < 1:
         return noise / (1 - np.outer(own, own))

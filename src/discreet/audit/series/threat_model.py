@@ -60,17 +60,64 @@ class SeriesReleases:
 
 
 def secret_value(person: int, *, time: int) -> Secret:
-    """One person's value at one time (A1, A2)."""
+    """Declare one person's value at one time as the secret.
+
+    Args:
+        person: Index of the person, from 0.
+        time: Index of the time, from 0.
+
+    Returns:
+        The secret, for `leakage`.
+
+    Raises:
+        InvalidArgument: An index is not a non-negative integer.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> series.secret_value(0, time=3)
+        Secret(people=(0,), times=(3,))
+    """
     return Secret(people=(_index("person", person),), times=(_index("time", time),))
 
 
 def secret_time(*, time: int) -> Secret:
-    """Everybody's values at one time (A3)."""
+    """Declare the values of all people at one time as the secret.
+
+    Args:
+        time: Index of the time, from 0.
+
+    Returns:
+        The secret, for `leakage`.
+
+    Raises:
+        InvalidArgument: The index is not a non-negative integer.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> series.secret_time(time=3)
+        Secret(people=None, times=(3,))
+    """
     return Secret(people=None, times=(_index("time", time),))
 
 
 def secret_person(person: int, *, times: Iterable[int]) -> Secret:
-    """One person's values over several times (A4)."""
+    """Declare one person's values at several times as the secret.
+
+    Args:
+        person: Index of the person, from 0.
+        times: Indices of the times, from 0.
+
+    Returns:
+        The secret, for `leakage`.
+
+    Raises:
+        InvalidArgument: An index is not a non-negative integer, or a time is repeated.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> series.secret_person(0, times=[3, 4])
+        Secret(people=(0,), times=(3, 4))
+    """
     return Secret(people=(_index("person", person),), times=_times("times", times))
 
 
@@ -83,11 +130,30 @@ def releases(
     covariance: ArrayLike | None = None,
     weights: ArrayLike | None = None,
 ) -> SeriesReleases:
-    """Means of ``people`` published at these times, with independent or correlated noise.
+    """Describe which means are published, and with what noise.
 
-    ``std`` is one number, or one for each time; ``covariance`` is for correlated noise. Both are in
-    the order of ``times``; what is returned is sorted by time. Other linear releases than the mean
-    are described by their ``weights``.
+    Give either `std` or `covariance`, in the order of `times`.
+
+    Args:
+        times: Indices of the times at which a mean is published.
+        width: Width of the public range to which values are clipped.
+        people: Number of people.
+        std: Standard deviation of independent noise: one number, or one per time.
+        covariance: Covariance matrix of correlated noise.
+        weights: Weight of each person. By default 1 / people, for the mean.
+
+    Returns:
+        The releases, sorted by time.
+
+    Raises:
+        InvalidArgument: Both or neither of `std` and `covariance` are given, or an argument is
+            outside its range.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> means = series.releases(times=[0, 1], width=1, people=2, std=1.27)
+        >>> means.std.round(2).tolist()
+        [1.27, 1.27]
     """
     given = [_index("times", time) for time in as_tuple("times", times)]
     at = _times("times", given)

@@ -15,6 +15,7 @@ from discreet.audit.series.model import VAR, Floats, covariance
 from discreet.audit.series.threat_model import KNOWN, Known, SeriesReleases
 from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 
 # Stressed models keep this distance from the unit circle.
 _FURTHEST = 0.99
@@ -27,7 +28,29 @@ def worst(
     attacker_knows: Known = "time",
     times: int | None = None,
 ) -> CellLeakage:
-    """The largest leakage of every cell over several models: exact for these."""
+    """Compute the largest leakage of every value over several models.
+
+    Args:
+        models: Models of the values.
+        releases: What is published.
+        attacker_knows: `"time"` (all other values at the time of the secret), `"none"`, or `"all"`
+            (every value but the secret).
+        times: Number of times. By default up to the last release.
+
+    Returns:
+        Leakages as in `cells`.
+
+    Raises:
+        InvalidArgument: There is no model, or the releases do not fit a model.
+        NotCertified: Rounding errors could affect the result.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> models = [series.VAR(lags=[[habit]], noise=[[1]]) for habit in (0.2, 0.8)]
+        >>> means = series.releases(times=[0, 1], width=1, people=1, std=1)
+        >>> round(series.worst(models, releases=means).worst, 3)
+        1.149
+    """
     found = [
         cells(model, releases=releases, attacker_knows=attacker_knows, times=times)
         for model in models
@@ -54,26 +77,46 @@ def worst_over_models(
     noise: ArrayLike | None = None,
     times: int | None = None,
 ) -> CellLeakage:
-    """Upper bounds for all stationary models of order 1 that forget fast enough.
+    """Bound the leakage over all stationary models that forget fast enough.
 
-    With ``dynamics="own"``: everybody depends on their own past with the same factor, and shocks
-    may be correlated in any way; or with different factors, and shocks are uncorrelated. No factor
-    exceeds ``radius``. With ``"full"``: on everybody's past by any matrix A with ``|N^-1/2 A N^1/2|
-    <= radius`` in spectral norm, N being the covariance of shocks up to a factor (default: equal
-    and uncorrelated). The attacker knows the others' values at the time of the secret.
+    The attacker knows all other values at the time of the secret.
 
-    Theorem: no such model has a larger mu in any cell.
-    Proof: the law of the releases given the values at the secret's time j has a covariance of at
-        least that of the noise, S, so ``mu^2 <= width^2 m'S^-1 m``, where m_t is what a unit of the
-        secret adds to the release of time t. ``m_j = w_i``. Own: ``|m_t| <= |w_i| radius^|t-j|``,
-        because the series runs backwards as it runs forwards. Full, in units where N = I:
-        forwards ``|w'A^k e_i| <= |w| radius^k |e_i|``. Backwards the coefficient is ``w'G A'^k G^-1
-        e_i = (G^1/2 w)' H^k G^-1/2 e_i`` with ``H'H = I - G^-1``. From ``I <= G <= I / (1 -
-        radius^2)``, H has norm radius at most, and the coefficient ``|w| radius^k |e_i| / sqrt(1
-        - radius^2)``. The largest ``m'S^-1 m`` in a box is that of `largest`; m_j and the rest add
-        up by the triangle inequality, or by Pythagoras for independent noise.
-    Source: C31 (c).
+    Args:
+        releases: What is published.
+        radius: Largest share of the past that a model keeps per step, below 1.
+        dynamics: `"own"` if people depend on their own past only: with the same factor and any
+            correlation of shocks, or with different factors and uncorrelated shocks. `"full"` if
+            they may depend on everybody's past.
+        noise: Covariance of the shocks up to a factor, for `"full"`. By default equal and
+            uncorrelated.
+        times: Number of times. By default up to the last release.
+
+    Returns:
+        Upper bounds of leakages, as in `cells`.
+
+    Raises:
+        InvalidArgument: An argument is outside its range.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> means = series.releases(times=[0, 1], width=1, people=2, std=1)
+        >>> round(series.worst_over_models(releases=means, radius=0.8).worst, 3)
+        0.64
+
+    References:
+        [Proof](../theory/theorems.md#audit.series.worst_case.worst_over_models).
     """
+    # Theorem: no such model has a larger mu in any cell.
+    # Proof: the law of the releases given the values at the secret's time j has a covariance of at
+    #   least that of the noise, S, so `mu^2 <= width^2 m'S^-1 m`, where m_t is what a unit of the
+    #   secret adds to the release of time t. `m_j = w_i`. Own: `|m_t| <= |w_i| radius^|t-j|`,
+    #   because the series runs backwards as it runs forwards. Full, in units where N = I:
+    #   forwards `|w'A^k e_i| <= |w| radius^k |e_i|`. Backwards the coefficient is `w'G A'^k G^-1
+    #   e_i = (G^1/2 w)' H^k G^-1/2 e_i` with `H'H = I - G^-1`. From `I <= G <= I / (1 -
+    #   radius^2)`, H has norm radius at most, and the coefficient `|w| radius^k |e_i| / sqrt(1
+    #   - radius^2)`. The largest `m'S^-1 m` in a box is that of `largest`; m_j and the rest add
+    #   up by the triangle inequality, or by Pythagoras for independent noise.
+    # Source: C31 (c).
     r = float(probability("radius", radius, one=False))
     if dynamics not in ("own", "full"):
         raise InvalidArgument(f"dynamics must be own or full, got {dynamics!r}.")
@@ -135,7 +178,30 @@ def stress(
     times: int | None = None,
     delta: float = 1e-6,
 ) -> tuple[StressTest, ...]:
-    """What the same releases leak if the model is wrong, one change at a time; the worst first."""
+    """Compute the leakage if the model is wrong in one way at a time.
+
+    Args:
+        model: Model of the values.
+        releases: What is published.
+        attacker_knows: `"time"` (all other values at the time of the secret), `"none"`, or `"all"`
+            (every value but the secret).
+        times: Number of times. By default up to the last release.
+        delta: Probability parameter at which epsilon is reported.
+
+    Returns:
+        One result per change of the model, the worst first.
+
+    Raises:
+        InvalidArgument: An argument is outside its range, or the releases do not fit the model.
+        NotCertified: Rounding errors could affect the result.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> model = series.VAR(lags=[[0.5, 0.1], [0, 0.5]], noise=[[1, 0.3], [0.3, 1]])
+        >>> means = series.releases(times=[0, 1], width=1, people=2, std=1.27)
+        >>> series.stress(model, releases=means)[0].change
+        'habits 1.25 times as strong'
+    """
     small = float(probability("delta", delta, zero=False, one=False))
     rows = []
     for change, other in variants(model).items():
@@ -157,7 +223,7 @@ def variants(model: VAR) -> dict[str, VAR]:
     alike = np.outer(scale, scale)
     changes: dict[str, tuple[Floats, Floats]] = {
         # Lag k times c^k moves all eigenvalues by the factor c.
-        f"habits {more:.3g} times as strong": (lags * more**powers, noise),
+        f"habits {short(more, digits=3)} times as strong": (lags * more**powers, noise),
         "habits 0.75 times as strong": (lags * 0.75**powers, noise),
         "shocks of half the variance": (lags, noise / 2),
         "shocks of twice the variance": (lags, noise * 2),
@@ -176,9 +242,28 @@ def variants(model: VAR) -> dict[str, VAR]:
 
 
 def window(releases: SeriesReleases, *, length: int) -> float:
-    """Without a model: mu if all values of a person within so many times in a row change.
+    """Compute the leakage without a model if a window of a person's values changes.
 
-    That is w-event privacy (Kellaris et al. 2014), for the person with the largest weight.
+    This is w-event privacy, for the person with the largest weight.
+
+    Args:
+        releases: What is published.
+        length: Number of consecutive times in the window.
+
+    Returns:
+        The leakage as mu of Gaussian DP.
+
+    Raises:
+        InvalidArgument: `length` is not a positive integer.
+
+    Examples:
+        >>> from discreet.audit import series
+        >>> means = series.releases(times=[0, 1, 2], width=1, people=2, std=1)
+        >>> round(series.window(means, length=2), 3)
+        0.707
+
+    References:
+        Kellaris, Papadopoulos, Xiao and Papadias (2014).
     """
     size = count("length", length)
     # A window that begins at a release holds what any other window holds, or more.

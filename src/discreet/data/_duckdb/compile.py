@@ -11,7 +11,7 @@ from discreet.data._duckdb.contribution_limits import limited, limited_keys
 from discreet.data._duckdb.encode import name, numbers, steps, whole
 from discreet.data._integer_ops import CodeBin, CodeBinary, CodeClip, CodeDivide, CodePick
 from discreet.data.program import Program, fields, layered
-from discreet.data.schema import INT64
+from discreet.data.schema import INT64, TextColumn
 from discreet.data.source import Type
 
 ALIAS = "discreet_source"
@@ -73,6 +73,13 @@ def compile_rows(program: Program, *, types: dict[str, Type], key: int) -> str:
     return f"SELECT {', '.join([unit, *values])} FROM ({query})"  # noqa: S608
 
 
+def compile_values(program: Program, *, types: dict[str, Type], key: int) -> str:
+    """The values of the rows that the limits leave."""
+    query = _limited(program, types=types, key=key)
+    values = [f"v{i}" for i in range(len(program.values))]
+    return f"SELECT {', '.join(values)} FROM ({query})"  # noqa: S608
+
+
 def compile_spread(program: Program, *, types: dict[str, Type]) -> tuple[str, str]:
     """How many units have how many rows, and how many have how many groups."""
     query = _limited(program, types=types, key=0)
@@ -99,7 +106,13 @@ def _encode(program: Program, types: dict[str, Type]) -> str:
         for i, part in enumerate(parts)
         if part.levels is not None
     )
-    present = "" if program.unit is None else " WHERE u IS NOT NULL"
+    kept = [] if program.unit is None else ["u IS NOT NULL"]
+    kept += [
+        part.known or f"{part.code} BETWEEN {whole(column.lower)} AND {whole(column.upper)}"
+        for (name_, column), part in zip(program.columns, parts, strict=True)
+        if name_ in program.known and not isinstance(column, TextColumn)
+    ]
+    present = f" WHERE {' AND '.join(kept)}" if kept else ""
     return f"SELECT {', '.join(codes)} FROM ({query}){joins}{present}"  # noqa: S608
 
 

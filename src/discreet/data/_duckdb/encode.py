@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.core._rational import round_down, round_up
-from discreet.data._text_parsing import FALSE, MOMENT, NUMBER, TRUE, WHOLE
+from discreet.data._text_parsing import FALSE, MOMENT, NUMBER, SPACES, TRUE, WHOLE
 from discreet.data.schema import (
     BooleanColumn,
     CategoryColumn,
@@ -22,7 +22,7 @@ from discreet.data.schema import (
     NumericColumn,
     TextColumn,
 )
-from discreet.data.source import Type
+from discreet.data.source import Type, quoted_text
 
 _TICKS: Mapping[Type, int] = {
     "date": 24,
@@ -42,6 +42,8 @@ class SqlEncoding:
     number: str
     code: str
     levels: str | None = None
+    known: str | None = None
+    """Whether the value is known, in fewer words than by its code."""
 
 
 def name(identifier: str) -> str:
@@ -49,9 +51,7 @@ def name(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
-def text(value: str) -> str:
-    """A quoted text."""
-    return "'" + value.replace("'", "''") + "'"
+text = quoted_text
 
 
 def whole(value: int) -> str:
@@ -105,12 +105,16 @@ def steps(column: ColumnSpec, *, kind: Type, source: str, i: int) -> SqlEncoding
         case BooleanColumn():
             if kind == "text":
                 yes, no = (", ".join(map(text, words)) for words in (TRUE, FALSE))
-                word = f"lower(trim({r}, ' '))"
-                number = f"CASE WHEN {word} IN ({yes}) THEN 1 WHEN {word} IN ({no}) THEN 0 END"
+                word = f"lower({_trimmed(r)})"
+                said = f"CASE WHEN {_says(r, NUMBER)} THEN TRY_CAST({_unsigned(r)} AS DOUBLE) END"
+                number = (
+                    f"CASE WHEN {word} IN ({yes}) THEN 1 WHEN {word} IN ({no}) THEN 0 "
+                    f"ELSE CASE {said} WHEN 1 THEN 1 WHEN 0 THEN 0 END END"
+                )
             else:
                 number = f"CASE WHEN {r} = 1 THEN 1 WHEN {r} = 0 THEN 0 END"
             code = f"CAST(coalesce({n}, {column.missing}) AS BIGINT)"
-            return SqlEncoding(raw=raw, number=number, code=code)
+            return SqlEncoding(raw=raw, number=number, code=code, known=f"{n} IS NOT NULL")
 
 
 def _raw(kind: Type, source: str) -> str:
@@ -118,9 +122,9 @@ def _raw(kind: Type, source: str) -> str:
         case "text" | "exact":
             return f"coalesce(CAST({source} AS VARCHAR), '')"
         case "float":
-            # Through a list: the statistics of a Parquet file leave NaN out, and from them the
+            # Through a union: the statistics of a Parquet file leave NaN out, and from them the
             # optimizer would conclude that isnan is false for everybody.
-            return f"list_value(CAST({source} AS DOUBLE))[1]"
+            return f"union_extract(union_value(a := CAST({source} AS DOUBLE)), 'a')"
         case "boolean" | "integer":
             return f"CAST({source} AS BIGINT)"
         case "time_s":  # no such moment where microseconds do not reach
@@ -140,7 +144,7 @@ def _number(column: NumericColumn, kind: Type, raw: str, i: int) -> SqlEncoding:
             f"CASE WHEN {n} BETWEEN {low} AND {high} THEN {n} "
             f"WHEN {n} > {high} THEN {high} WHEN {n} < {low} THEN {low} ELSE {missing} END"
         )
-        return SqlEncoding(raw=raw, number=r, code=code)
+        return SqlEncoding(raw=raw, number=r, code=code, known=f"{n} IS NOT NULL")
     up = double(round_up(Fraction(column.upper)))
     down = double(round_down(Fraction(column.lower)))
     half = f"CASE WHEN {n} - floor({n}) >= {double(0.5)} THEN 1 ELSE 0 END"
@@ -149,8 +153,13 @@ def _number(column: NumericColumn, kind: Type, raw: str, i: int) -> SqlEncoding:
         f"WHEN {n} <= {down} THEN {low} ELSE TRY_CAST(floor({n}) AS BIGINT) + {half} END"
     )
     if kind not in ("text", "exact"):
-        return SqlEncoding(raw=raw, number=f"CAST({r} AS DOUBLE) * {scale}", code=code)
-    plain = f"trim({r})"
+        return SqlEncoding(
+            raw=raw,
+            number=f"CAST({r} AS DOUBLE) * {scale}",
+            code=code,
+            known=f"({n} IS NOT NULL AND NOT isnan({n}))",
+        )
+    plain = _unsigned(r)
     number = f"CASE WHEN {_says(r, NUMBER)} "
     number += f"THEN TRY_CAST({plain} AS DOUBLE) END * {scale}"
     if column.exponent == 0:  # long whole numbers, exactly
@@ -159,7 +168,7 @@ def _number(column: NumericColumn, kind: Type, raw: str, i: int) -> SqlEncoding:
             f"CASE WHEN {_says(r, WHOLE)} THEN "
             f"{clip.format(big)} ELSE CAST({big} AS BIGINT) END ELSE {code} END"
         )
-    return SqlEncoding(raw=raw, number=number, code=code)
+    return SqlEncoding(raw=raw, number=number, code=code, known=f"{n} IS NOT NULL")
 
 
 def _table(keys: Sequence[str | int], places: str, *, textual: bool) -> str:
@@ -202,7 +211,7 @@ def _found(
 def _absent(kind: Type, r: str) -> str:
     match kind:
         case "text" | "exact":
-            return f"trim({r}, ' ') = ''"
+            return f"{_trimmed(r)} = ''"
         case "float":
             return f"({r} IS NULL OR isnan({r}))"
         case _:
@@ -217,7 +226,7 @@ def _whole_or_null(kind: Type, r: str) -> str:
 
     match kind:
         case "text" | "exact":
-            plain = f"trim({r})"
+            plain = _unsigned(r)
             return (
                 f"CASE WHEN {_says(r, WHOLE)} "
                 f"THEN TRY_CAST({plain} AS HUGEINT) "
@@ -233,7 +242,7 @@ def _whole_or_null(kind: Type, r: str) -> str:
 def _ticks(kind: Type, r: str) -> str:
     """Hours, minutes, micro- or nanoseconds since 1970; null where there is no such moment."""
     if kind == "text":
-        plain = f"trim({r})"
+        plain = _trimmed(r)
         days = f"CAST(TRY_CAST(substr({plain}, 1, 10) AS DATE) - DATE '1970-01-01' AS BIGINT)"
         hour, minute = (_digits(plain, place) for place in (12, 15))
         ahead = f"60 * {_digits(plain, -5)} + {_digits(plain, -2)}"
@@ -249,11 +258,18 @@ def _ticks(kind: Type, r: str) -> str:
 
 
 def _says(r: str, pattern: str) -> str:
-    """Whether a text is of a pattern, with spaces around it.
+    """Whether a text is of a pattern, with spaces and tabs around it."""
+    around = "[ \\t]*"
+    return f"regexp_full_match({r}, {text(f'{around}(?:{pattern}){around}')})"
 
-    Not of what `trim` leaves: that takes every kind of Unicode space away, and is only after this.
-    """
-    return f"regexp_full_match({r}, {text(f' *(?:{pattern}) *')})"
+
+def _trimmed(r: str) -> str:
+    return f"trim({r}, {text(SPACES)})"
+
+
+def _unsigned(r: str) -> str:
+    """A number's text without what casts do not take."""
+    return f"ltrim({_trimmed(r)}, '+')"
 
 
 def _digits(plain: str, place: int) -> str:

@@ -6,13 +6,14 @@ The query knows the source by one alias and builds on nothing but integers after
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.data._duckdb.compile import (
     ALIAS,
@@ -21,9 +22,10 @@ from discreet.data._duckdb.compile import (
     compile_query,
     compile_rows,
     compile_spread,
+    compile_values,
 )
 from discreet.data._duckdb.encode import listed, text
-from discreet.data._numpy.contribution_limits import LimitedRows, tally
+from discreet.data._numpy.contribution_limits import LimitedRows, limit, tally
 from discreet.data.program import Program, Row, fields
 from discreet.data.source import (
     ArrowStreamSource,
@@ -32,10 +34,15 @@ from discreet.data.source import (
     FileSource,
     Type,
     arrow_dataset,
+    check_unchanged,
+    csv_query,
+    decoded,
+    parquet_query,
     private_connection,
     run_sealed,
 )
 
+Answer = TypeVar("Answer")
 _FEW_ROWS = 4_000_000
 """Rows that are worked on in memory, about a hundred bytes each; more of them out of core."""
 
@@ -49,9 +56,9 @@ class DuckDBEngine:
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
         types = dict(self.source.columns)
         if program.unit is not None and types[program.unit] == "integer":
-            answer = run_sealed("the query", lambda: self._in_memory(program, types, key))
-            if answer is not None:
-                return answer
+            rows = run_sealed("the query", lambda: self._in_memory(program, types))
+            if rows is not None:
+                return run_sealed("the query", lambda: tally(program, rows, key))
         return self._run(program, compile_query(program, types=types, key=key))
 
     def keys(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
@@ -60,14 +67,21 @@ class DuckDBEngine:
     def rows(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
         return self._run(program, compile_rows(program, types=dict(self.source.columns), key=key))
 
+    def values(self, program: Program, *, key: int) -> tuple[NDArray[np.int64], ...]:
+        types = dict(self.source.columns)
+        if program.unit is not None and types[program.unit] == "integer":
+            rows = run_sealed("the query", lambda: self._in_memory(program, types))
+            if rows is not None:
+                return run_sealed("the query", lambda: limit(program, rows, key).values)
+        query = compile_values(program, types=types, key=key)
+        return run_sealed("the query", lambda: self._answer(program, query, _fetch_values))
+
     def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
         queries = compile_spread(program, types=dict(self.source.columns))
         return self._run(program, queries[0]), self._run(program, queries[1])
 
-    def _in_memory(
-        self, program: Program, types: dict[str, Type], key: int
-    ) -> Sequence[Row] | None:
-        """Limits and sums in NumPy, for files of few rows: several times faster, the same answer.
+    def _in_memory(self, program: Program, types: dict[str, Type]) -> LimitedRows | None:
+        """Rows for NumPy, if the files have few: several times faster, the same answer.
 
         Sorting the rows of each unit takes most of the time, and NumPy sorts packed integers best.
         """
@@ -84,25 +98,29 @@ class DuckDBEngine:
             np.asarray(found[name]).astype(np.int64, copy=False)
             for name in ("u", "g", *(f"v{i}" for i in range(len(program.values))))
         )
-        rows = LimitedRows(unit=unit, number=unit, group=group, values=tuple(values))
-        return tally(program, rows, key)
+        return LimitedRows(unit=unit, number=unit, group=group, values=tuple(values))
 
     def _run(self, program: Program, query: str) -> Sequence[Sequence[Any]]:
-        return run_sealed("the query", lambda: self._answer(program, query))
+        return run_sealed("the query", lambda: self._answer(program, query, _fetch))
 
-    def _answer(self, program: Program, query: str) -> Sequence[Sequence[Any]]:
+    def _answer(
+        self,
+        program: Program,
+        query: str,
+        fetch: Callable[[duckdb.DuckDBPyRelation, str], Answer],
+    ) -> Answer:
         match self.source:
-            case DuckDBSource(relation=relation):
-                return _fetch(relation, query)
+            case DuckDBSource(relation=relation, columns=columns):
+                return fetch(decoded(relation, columns), query)
             case FileSource() as files:
                 with spilling() as connection:
-                    return _fetch(open_files(files, connection), query)
+                    return fetch(open_files(files, connection), query)
             case ArrowStreamSource(batches=batches, columns=columns):
                 used = {name for name, _ in fields(program)} | {program.unit}
                 # A row needs a column to be counted.
                 names = [name for name in columns if name in used] or list(columns)[:1]
                 with spilling() as connection, batches(names) as reader:
-                    return _fetch(connection.from_arrow(reader), query)
+                    return fetch(decoded(connection.from_arrow(reader), columns), query)
 
 
 @contextmanager
@@ -118,6 +136,13 @@ def _fetch(relation: duckdb.DuckDBPyRelation, query: str) -> Sequence[Row]:
     return _asked(relation, query).fetchall()
 
 
+def _fetch_values(relation: duckdb.DuckDBPyRelation, query: str) -> tuple[NDArray[np.int64], ...]:
+    columns = list(_asked(relation, query).fetchnumpy().values())
+    # No encoder makes NULL; a row of one would count nowhere.
+    there = np.logical_and.reduce([~np.ma.getmaskarray(column) for column in columns])
+    return tuple([np.asarray(column)[there].astype(np.int64, copy=False) for column in columns])
+
+
 def _asked(relation: duckdb.DuckDBPyRelation, query: str) -> duckdb.DuckDBPyRelation:
     answer = relation.query(ALIAS, query)
     if answer is None:
@@ -127,17 +152,11 @@ def _asked(relation: duckdb.DuckDBPyRelation, query: str) -> duckdb.DuckDBPyRela
 
 def open_files(files: FileSource, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     """Files of one format as a relation of this connection."""
-    paths = listed(map(text, files.paths))
-    match files.format:
-        case "parquet":
-            return connection.sql(f"FROM read_parquet({paths}, hive_partitioning = false)")
-        case "csv":
-            # Nothing is detected: types and dialect must not depend on the rows.
-            columns = ", ".join(f"{text(column)}: 'VARCHAR'" for column in files.columns)
-            return connection.sql(
-                f"FROM read_csv({paths}, auto_detect = false, header = true, "
-                f"delim = {text(files.delimiter)}, quote = '\"', escape = '\"', nullstr = '', "
-                f"hive_partitioning = false, columns = {{{columns}}})"
-            )
-        case "arrow":
-            return connection.from_arrow(arrow_dataset(files.paths))
+    check_unchanged(files)
+    read = files.copies or files
+    if read.format == "csv":
+        return connection.sql(csv_query(files))
+    if read.format == "arrow" or files.through_arrow:
+        dataset = arrow_dataset(read.paths, format=read.format)
+        return decoded(connection.from_arrow(dataset), files.columns)
+    return connection.sql(parquet_query(read.paths))

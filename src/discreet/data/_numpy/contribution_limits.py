@@ -38,7 +38,7 @@ class LimitedRows:
             unit=unit,
             number=unit if self.number is self.unit else self.number[which],
             group=self.group[which],
-            values=tuple(value[which] for value in self.values),
+            values=tuple([value[which] for value in self.values]),
         )
 
 

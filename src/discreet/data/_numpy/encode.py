@@ -5,7 +5,9 @@ Texts are decoded once for each different one, by the grammar in `text`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -31,7 +33,8 @@ _TICKS = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 def encode(series: Series, column: Column, *, kind: Type) -> Ints:
     """The codes of one column."""
     if kind in ("text", "exact", "object"):
-        return by_value(texts(series, kind), decoder(column))
+        return by_value(distinct(series, kind), decoder(column))
+    series = unwrapped(series)
     if isinstance(column, DateColumn):
         return _dates(series, column, kind)
     if kind == "float":
@@ -43,22 +46,91 @@ def encode(series: Series, column: Column, *, kind: Type) -> Ints:
     return _integers(values, null, column)
 
 
-def texts(series: Series, kind: Type) -> Series:
-    """The column as text, with empty text for null."""
-    if kind == "object":  # each value as what it would be in a column of its own type
-        null = series.is_null().to_list()
-        plain = ["" if n else as_text(v) for v, n in zip(series.to_list(), null, strict=True)]
-        return nw.new_series("text", plain, nw.String, backend=series.implementation)
-    return series.cast(nw.String).fill_null("")
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class DistinctTexts:
+    """The different texts of a column, empty for what is missing, and which of them a row has."""
+
+    texts: list[str]
+    places: Ints
 
 
-def by_value(series: Series, function: Callable[[str], int]) -> Ints:
+def by_value(found: DistinctTexts, function: Callable[[str], int]) -> Ints:
     """A function of text, computed once for each different text."""
+    codes: Ints = np.array([function(text) for text in found.texts], dtype=np.int64)
+    return codes[found.places]
+
+
+def distinct(series: Series, kind: Type) -> DistinctTexts:
+    """A column as text. A text that is no Unicode is missing; it changes no other row's."""
     if len(series) == 0:
-        return np.zeros(0, dtype=np.int64)
-    values = series.unique().to_list()
-    codes = [function(value) for value in values]
-    return series.replace_strict(values, codes, return_dtype=nw.Int64).to_numpy()
+        return numbered([])
+    native = series.to_native()
+    if kind == "object":
+        categories = getattr(native.dtype, "categories", None)
+        if categories is None:
+            return numbered([as_text(value) for value in series.to_list()])
+        # pandas counts what is missing as -1, the last place.
+        found = numbered([*(as_text(value) for value in categories.to_list()), ""])
+        return replace(found, places=found.places[native.cat.codes.to_numpy()])
+    try:
+        plain = series.cast(nw.String).fill_null("")
+    except UnicodeError:  # Arrow takes no surrogate of a pandas column of objects
+        return numbered([as_text(value) for value in series.to_list()])
+    if series.implementation.is_polars():
+        plain = plain.cast(nw.Binary)  # of bytes that are no text Polars cannot make a list
+    with suppress(UnicodeError):  # a surrogate in pandas, or bytes that Arrow did not look at
+        values = plain.unique().to_list()
+        places = plain.replace_strict(values, range(len(values)), return_dtype=nw.Int64).to_numpy()
+        found = numbered([_plain_text(value) for value in values])
+        return replace(found, places=found.places[places])
+    with suppress(UnicodeDecodeError):
+        return numbered([as_text(value) for value in plain.to_list()])
+    return numbered([_decoded(value) for value in _bytes(plain)])
+
+
+def numbered(texts: Iterable[str]) -> DistinctTexts:
+    """Texts in the order in which they first occur."""
+    known: dict[str, int] = {}
+    places = [known.setdefault(text, len(known)) for text in texts]
+    return DistinctTexts(texts=list(known), places=np.array(places, dtype=np.int64))
+
+
+def _bytes(series: Series) -> list[bytes]:
+    """The texts of an Arrow column as they are stored."""
+    native = series.to_native()
+    arrow = native if hasattr(native, "to_pylist") else native.array.__arrow_array__()
+    stored: list[bytes] = arrow.cast("large_binary").to_pylist()
+    return stored
+
+
+def _plain_text(value: object) -> str:
+    return _decoded(value) if isinstance(value, bytes) else as_text(value)
+
+
+def _decoded(stored: bytes) -> str:
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return ""
+
+
+def unwrapped(series: Series) -> Series:
+    """Values that are no texts, out of a dictionary or a category of them."""
+    native = series.to_native()
+    kind: Any = getattr(native, "type", None) or getattr(native, "dtype", None)
+    stored: Any = getattr(kind, "pyarrow_dtype", kind)
+    if hasattr(stored, "value_type") and hasattr(stored, "index_type"):  # Arrow's dictionary
+        found = native.cast(stored.value_type) if stored is kind else _of_arrow(native, stored)
+    elif getattr(kind, "categories", None) is not None:
+        found = native.astype(native.cat.categories.dtype)
+    else:
+        return series
+    return nw.from_native(found, series_only=True)
+
+
+def _of_arrow(native: Any, stored: Any) -> Any:
+    """A pandas column over an Arrow dictionary."""
+    return native.astype(type(native.dtype)(stored.value_type))
 
 
 def _floats(series: Series) -> NDArray[np.float64]:
@@ -93,11 +165,10 @@ def _doubles(values: NDArray[np.float64], column: Column) -> Ints:
 
 
 def _rounded(values: NDArray[np.float64], column: NumericColumn) -> Ints:
-    """``floor(x / 2**exponent + 1/2)``, exactly, then clipped.
-
-    Proof: scaling by a power of two is exact (or overflows beyond the bounds). ``x - floor(x)`` is
-    exact, or at least 1/2 before and after rounding; so the test decides as the exact sum would.
-    """
+    """``floor(x / 2**exponent + 1/2)``, exactly, then clipped."""
+    # Proof: scaling by a power of two is exact (or overflows beyond the bounds). `x - floor(x)` is
+    #   exact, or at least 1/2 before and after rounding; so the test decides as the exact sum
+    #   would.
     with np.errstate(over="ignore", under="ignore"):
         scaled = values * 2.0**-column.exponent
     above = scaled >= round_up(Fraction(column.upper))

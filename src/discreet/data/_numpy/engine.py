@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, assert_never
 
 import narwhals.stable.v2 as nw
@@ -29,7 +30,7 @@ from discreet.data._integer_ops import (
     Operator,
 )
 from discreet.data._numpy.contribution_limits import LimitedRows, aggregate, first, limit, tally
-from discreet.data._numpy.encode import Ints, Series, by_value, encode, texts
+from discreet.data._numpy.encode import DistinctTexts, Ints, by_value, distinct, encode
 from discreet.data._text_parsing import UNIT
 from discreet.data.program import Program, Row, fields
 from discreet.data.schema import INT64, TextColumn
@@ -45,16 +46,19 @@ class NarwhalsEngine:
     source: FrameSource
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
-        return run_sealed("the computation", lambda: self._collect(program, key))
+        return run_sealed("the computation", partial(self._collect, program, key))
 
     def keys(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
-        return run_sealed("the computation", lambda: self._keys(program, key))
+        return run_sealed("the computation", partial(self._keys, program, key))
 
     def rows(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
-        return run_sealed("the computation", lambda: self._rows(program, key))
+        return run_sealed("the computation", partial(self._rows, program, key))
+
+    def values(self, program: Program, *, key: int) -> tuple[Ints, ...]:
+        return run_sealed("the computation", partial(self._values, program, key))
 
     def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
-        return run_sealed("the computation", lambda: self._spread(program))
+        return run_sealed("the computation", partial(self._spread, program))
 
     def _collect(self, program: Program, key: int) -> Sequence[Row]:
         data, codes = self._read(program)
@@ -64,7 +68,7 @@ class NarwhalsEngine:
     def _keys(self, program: Program, key: int) -> Sequence[Sequence[Any]]:
         data, codes = self._read(program)
         unit = _unit(program, data, self.source.columns)
-        found = [_ranked(texts(data[f], self.source.columns[f])) for f in program.texts]
+        found = [_ranked(distinct(data[f], self.source.columns[f])) for f in program.texts]
         there = np.logical_and.reduce([unit.there, *(codes >= 0 for _, codes in found)])
         # The order of keys is that of their texts, then of the index.
         index = np.broadcast_to(_evaluate(program.index, codes), len(data))
@@ -87,6 +91,11 @@ class NarwhalsEngine:
         named = [unit.names[i] for i in rows.unit] if unit.names else rows.unit.tolist()
         return list(zip(named, *(value.tolist() for value in rows.values), strict=True))
 
+    def _values(self, program: Program, key: int) -> tuple[Ints, ...]:
+        data, codes = self._read(program)
+        rows = _limited(program, codes, _unit(program, data, self.source.columns), key)
+        return tuple([value.astype(np.int64, copy=False) for value in rows.values])
+
     def _spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
         data, codes = self._read(program)
         rows = _limited(program, codes, _unit(program, data, self.source.columns), 0)
@@ -101,14 +110,15 @@ class NarwhalsEngine:
 
     def _read(self, program: Program) -> tuple[nw.DataFrame[Any], dict[str, Ints]]:
         """The fields that are needed, and the codes of all columns but open text."""
-        wanted = list(dict.fromkeys(field for field, _ in fields(program)))
+        read = fields(program)
+        wanted = list(dict.fromkeys([field for field, _ in read]))
         if program.unit is not None and program.unit not in wanted:
             wanted.append(program.unit)
         narrow = self.source.frame.select(wanted) if wanted else self.source.frame
         data = narrow.collect() if isinstance(narrow, nw.LazyFrame) else narrow
         codes = {
             name: encode(data[field], column, kind=self.source.columns[field])
-            for (name, column), (field, _) in zip(program.columns, fields(program), strict=True)
+            for (name, column), (field, _) in zip(program.columns, read, strict=True)
             if not isinstance(column, TextColumn)
         }
         return data, codes
@@ -150,7 +160,7 @@ def _unit(program: Program, data: nw.DataFrame[Any], types: Mapping[str, Type]) 
         names.append(value)
         return len(names) - 1
 
-    values = by_value(texts(series, kind), identity)
+    values = by_value(distinct(series, kind), identity)
     numbers = np.array([0, *map(_number, names[1:])], dtype=np.int64)
     return _Unit(identity=values, number=numbers[values], there=values > 0, names=tuple(names))
 
@@ -165,13 +175,11 @@ def _together(parts: Sequence[Ints]) -> Ints:
     return rank
 
 
-def _ranked(series: Series) -> tuple[list[str], Ints]:
+def _ranked(found: DistinctTexts) -> tuple[list[str], Ints]:
     """The texts that occur, in the order of their bytes, and the place of each row's (or -1)."""
-    if len(series) == 0:
-        return [], np.zeros(0, dtype=np.int64)
-    known = sorted((t for t in series.unique().to_list() if t and "\0" not in t), key=str.encode)
+    known = sorted((text for text in found.texts if text and "\0" not in text), key=str.encode)
     places = {text: place for place, text in enumerate(known)}
-    return known, by_value(series, lambda text: places.get(text, -1))
+    return known, by_value(found, lambda text: places.get(text, -1))
 
 
 def _number(unit: str) -> int:
@@ -194,6 +202,9 @@ def _counted(program: Program, codes: dict[str, Ints], unit: _Unit) -> LimitedRo
     def column(code: Code) -> Ints:
         return np.broadcast_to(_evaluate(code, codes), n)
 
+    for name, one in program.columns:
+        if name in program.known and not isinstance(one, TextColumn):
+            kept = kept & (codes[name] >= one.lower) & (codes[name] <= one.upper)
     if program.where is not None:
         kept = kept & (column(program.where) == 1)
     group = column(program.index)

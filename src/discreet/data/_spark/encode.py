@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, TimestampNTZType
 
 from discreet.core._rational import round_down, round_up
-from discreet.data._text_parsing import FALSE, MOMENT, NUMBER, TRUE, WHOLE
+from discreet.data._text_parsing import FALSE, MOMENT, NUMBER, SPACES, TRUE, WHOLE
 from discreet.data.schema import (
     BooleanColumn,
     CategoryColumn,
@@ -124,8 +124,9 @@ def steps(
             return SparkEncoding(raw=raw, number=_hours(r) if kind == "text" else r, code=code)
         case BooleanColumn():
             if kind == "text":
-                word = f.lower(f.trim(r))
-                yes, no = word.isin(*TRUE), word.isin(*FALSE)
+                word = f.lower(_trimmed(r))
+                said = f.when(matches(_trimmed(r), NUMBER), _unsigned(r).try_cast("double"))
+                yes, no = word.isin(*TRUE) | (said == 1), word.isin(*FALSE) | (said == 0)
             else:
                 yes, no = r == 1, r == 0
             number = f.when(yes, whole(1)).when(no, whole(0))
@@ -169,11 +170,11 @@ def _number(column: NumericColumn, kind: Type, raw: Value, i: int) -> SparkEncod
     scale = f.lit(2.0**-column.exponent)
     if kind not in ("text", "exact"):
         return SparkEncoding(raw=raw, number=r.cast("double") * scale, code=code)
-    plain = f.trim(r)
-    number = f.when(matches(plain, NUMBER), plain.try_cast("double")) * scale
+    plain = _trimmed(r)
+    number = f.when(matches(plain, NUMBER), _unsigned(r).try_cast("double")) * scale
     if column.exponent == 0:  # long whole numbers, exactly
         big = "decimal(38,0)"
-        clipped = f.least(f.greatest(plain.try_cast(big), low.cast(big)), high.cast(big))
+        clipped = f.least(f.greatest(_unsigned(r).try_cast(big), low.cast(big)), high.cast(big))
         code = f.when(matches(plain, WHOLE), clipped.cast("bigint")).otherwise(code)
     return SparkEncoding(raw=raw, number=number, code=code)
 
@@ -196,7 +197,7 @@ def _found(
 def _absent(kind: Type, r: Value) -> Value:
     match kind:
         case "text" | "exact":
-            return f.trim(r) == ""
+            return _trimmed(r) == ""
         case "float":
             return r.isNull() | f.isnan(r)
         case _:
@@ -211,10 +212,10 @@ def _whole_or_null(kind: Type, r: Value) -> Value:
 
     match kind:
         case "text" | "exact":
-            plain = f.trim(r)
+            plain, number = _trimmed(r), _unsigned(r)
             return f.when(
-                matches(plain, WHOLE), plain.try_cast("decimal(38,0)").try_cast("bigint")
-            ).when(matches(plain, NUMBER), of_double(plain.try_cast("double")))
+                matches(plain, WHOLE), number.try_cast("decimal(38,0)").try_cast("bigint")
+            ).when(matches(plain, NUMBER), of_double(number.try_cast("double")))
         case "float":
             return of_double(r)
         case _:
@@ -223,7 +224,7 @@ def _whole_or_null(kind: Type, r: Value) -> Value:
 
 def _hours(r: Value) -> Value:
     """Hours since 1970 of a text; null where there is no such moment."""
-    plain = f.trim(r)
+    plain = _trimmed(r)
     # Python's calendar begins with the year 1.
     day = f.when(~plain.startswith("0000"), f.substring(plain, 1, 10).try_cast("date"))
     ahead = _digits(plain, -5) * 60 + _digits(plain, -2)
@@ -232,6 +233,15 @@ def _hours(r: Value) -> Value:
     minutes = f.unix_date(day).cast("bigint") * 1440 + _digits(plain, 12) * 60
     minutes += _digits(plain, 15) - f.coalesce(zone, whole(0))
     return f.when(matches(plain, MOMENT), divided(minutes, 60))
+
+
+def _trimmed(r: Value) -> Value:
+    return f.trim(r, f.lit(SPACES))
+
+
+def _unsigned(r: Value) -> Value:
+    """A number's text without what casts may not take."""
+    return f.ltrim(_trimmed(r), f.lit("+"))
 
 
 def _digits(plain: Value, place: int) -> Value:

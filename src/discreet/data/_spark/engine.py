@@ -16,6 +16,8 @@ from logging import LogRecord
 from operator import add, eq, le, lt, mul, sub
 from typing import Any, TypeAlias, assert_never
 
+import numpy as np
+from numpy.typing import NDArray
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column as Value
 from pyspark.sql import DataFrame
@@ -26,7 +28,7 @@ from discreet.data._integer_ops import CodeBin, CodeBinary, CodeClip, CodeDivide
 from discreet.data._spark.contribution_limits import chosen_keys, limited
 from discreet.data._spark.encode import floor, numbered, steps, whole
 from discreet.data.program import MOST_ROWS, Program, Row, SumSpec, fields, layered
-from discreet.data.schema import INT64
+from discreet.data.schema import INT64, TextColumn
 from discreet.data.source import SparkSource, Type, run_sealed
 
 # ── Spark engine ─────────────────────────────────────────────────────────────────────────────────
@@ -59,6 +61,13 @@ class SparkEngine:
         unit = f.col("u").cast("string") if textual else f.col("u")
         values = [f"v{i}" for i in range(len(program.values))]
         return _answer(lambda: _limited(program, source=self.source, key=key).select(unit, *values))
+
+    def values(self, program: Program, *, key: int) -> tuple[NDArray[np.int64], ...]:
+        many = len(program.values)
+        names = [f"v{i}" for i in range(many)]
+        rows = _answer(lambda: _limited(program, source=self.source, key=key).select(*names))
+        found = np.array(rows, dtype=np.int64).reshape(-1, many)
+        return tuple([found[:, i] for i in range(many)])
 
     def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
         def units_by(many: Value) -> DataFrame:
@@ -173,7 +182,11 @@ def _encode(program: Program, source: SparkSource) -> DataFrame:
             names = (f"level{i}", f"place{i}")
             levels = numbered(frame.sparkSession, part.levels, names=names, places=part.places)
             frame = frame.join(levels, on=f.col(f"n{i}") == f.col(names[0]), how="left")
-    return frame.select("u", *(part.code.alias(f"c{i}") for i, part in enumerate(parts)))
+    frame = frame.select("u", *(part.code.alias(f"c{i}") for i, part in enumerate(parts)))
+    for i, (name, column) in enumerate(program.columns):
+        if name in program.known and not isinstance(column, TextColumn):
+            frame = frame.where(f.col(f"c{i}").between(whole(column.lower), whole(column.upper)))
+    return frame
 
 
 def _unit(kind: Type, field: Value) -> Value:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.data.csv_records import LONGEST, Dialect, read_header
 from discreet.data.source import FileSource, SparkSource, Type, run_sealed
 
 if TYPE_CHECKING:
@@ -75,15 +79,53 @@ def read_files(files: FileSource, *, master: str | None) -> SparkSource:
     paths = [f"file://{os.path.abspath(path)}" for path in files.paths]  # noqa: PTH100
     if files.format == "arrow":
         raise Unsupported("Spark reads no Arrow files: convert them to Parquet.")
-    if files.format == "parquet":
-        return _opened(lambda: reader.options(**_PARQUET).parquet(*paths))
     texts = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in files.columns)
     options = {**_CSV, "sep": files.delimiter}
-    return _opened(lambda: reader.options(**options).schema(texts).csv(paths))
+
+    def read() -> DataFrame:
+        if files.format == "parquet":
+            return reader.options(**_PARQUET).parquet(*paths)
+        if files.records == "quoted":  # the files were checked: each line is of RFC 4180
+            return reader.options(**options).schema(texts).csv(paths)
+        return _records(reader.text(paths), files)
+
+    source = open_frame(run_sealed("reading the header", read))
+    return replace(source, paths=files.paths, stamps=files.stamps)
 
 
-def _opened(read: Callable[[], DataFrame]) -> SparkSource:
-    return open_frame(run_sealed("reading the header", read))
+def _records(lines: DataFrame, files: FileSource) -> DataFrame:
+    """The records of CSV files, each line by its own bytes, as `csv_records` says.
+
+    A line that is a header is no record, in whatever file it stands.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - optional
+
+    names = list(files.columns)
+    dialect = Dialect(delimiter=files.delimiter, fields=len(names))
+    heads = [read_header(Path(path)).line.decode() for path in files.paths]
+    line = f.col("value")
+    stored = line.cast("binary")
+    # What is not UTF-8 is replaced before it is compared: the bytes decide whether it was.
+    is_blank = f.call_function("regexp_like", line, f.lit(r"\A[\x00-\x20]*\z"))
+    is_plain = (
+        f.is_valid_utf8(stored.cast("string"))
+        & ~f.contains(line, f.lit("\0"))
+        & (f.octet_length(stored) <= LONGEST)
+        & f.call_function("regexp_like", line, f.lit(rf"\A(?:{dialect.line_pattern})\z"))
+    )
+    kept = lines.where(~line.isin(*dict.fromkeys(heads)) & ~is_blank)
+    one = rf"\G({dialect.field_pattern})(?:{re.escape(dialect.delimiter)}|\z)"
+    fields = f.when(is_plain, f.regexp_extract_all(line, f.lit(one), f.lit(1)))
+    split = kept.select(fields.alias("fields"))
+    gap = "" if dialect.delimiter == " " else " "
+    values = []
+    for place, name in enumerate(names):
+        raw = f.get(f.col("fields"), f.lit(place))
+        bare = f.trim(raw, f.lit(gap)) if gap else raw
+        inner = f.substr(bare, f.lit(2), f.length(bare) - 2)
+        unquoted = f.replace(inner, f.lit('""'), f.lit('"'))
+        values.append(f.when(f.startswith(bare, f.lit('"')), unquoted).otherwise(raw).alias(name))
+    return split.select(*values)
 
 
 def _session(master: str | None) -> SparkSession:

@@ -26,9 +26,23 @@ _LARGEST = (1 << 63) - 1
 
 
 class Aggregator:
-    """Counts of the reports seen so far. Aggregates of disjoint reports merge by addition.
+    """Count reports of a local randomizer.
 
-    The order of reports and of merges does not matter, and a new aggregate is the zero of the sum.
+    Aggregators of disjoint reports merge by addition. The order of reports and merges does not
+    matter.
+
+    Args:
+        randomizer: Local randomizer that made the reports.
+
+    Raises:
+        InvalidArgument: `randomizer` is no local randomizer.
+
+    Examples:
+        >>> from discreet import local
+        >>> randomizer = local.grr(categories=4, epsilon=1)
+        >>> aggregator = local.Aggregator(randomizer)
+        >>> aggregator.add(randomizer.randomize([0, 1, 2, 2] * 100)).reports
+        400
     """
 
     __slots__ = ("counts", "randomizer", "refused", "reports")
@@ -46,10 +60,18 @@ class Aggregator:
         self.refused = 0
 
     def add(self, reports: Reports | bytes | Sequence[bytes]) -> Aggregator:
-        """Count some reports. What is malformed is refused and counted, and moves nothing.
+        """Count reports. Malformed ones are refused and counted in `refused`.
 
-        Takes rows of bytes (an array of two dimensions), many reports one after the other in one
-        bytes object, or a list of single reports.
+        Args:
+            reports: Array with one row of bytes for each report, a bytes object with many reports
+                one after the other, or a list of single reports.
+
+        Returns:
+            This aggregator.
+
+        Examples:
+            >>> aggregator.add(randomizer.randomize([3])).reports
+            401
         """
         lines = self._rows(reports)
         if lines.shape[1] != self.randomizer.width:
@@ -65,10 +87,22 @@ class Aggregator:
     def from_frame(
         cls, frame: object, randomizer: LocalRandomizer, *, column: str = "report"
     ) -> Aggregator:
-        """Count the reports in a column of a frame, a relation, a file or an Arrow stream.
+        """Count the reports in a column of a frame, relation, file or Arrow stream.
 
-        Takes what `discreet.table` takes: DuckDB, Polars, pandas, pyarrow, paths. Of a Spark frame
-        every partition is summed by the worker that holds it.
+        Args:
+            frame: What `discreet.table` takes: DuckDB, Polars, pandas, PyArrow, a path. Each
+                partition of a Spark frame is counted where it is.
+            randomizer: Local randomizer that made the reports.
+            column: Name of the column with the reports.
+
+        Returns:
+            A new aggregator.
+
+        Examples:
+            >>> import pandas as pd
+            >>> reports = [bytes(row) for row in randomizer.randomize([0, 1])]
+            >>> local.Aggregator.from_frame(pd.DataFrame({"report": reports}), randomizer).reports
+            2
         """
         source = open_reports(frame, column)
         if isinstance(source, SparkSource):
@@ -89,15 +123,31 @@ class Aggregator:
             whole = len(joined) - len(joined) % width
             self.refused += whole < len(joined)  # the last one was cut off
             return np.frombuffer(joined[:whole], dtype=np.uint8).reshape(-1, width)
-        listed = check.as_tuple("reports", reports)
-        if not all(isinstance(report, (bytes, bytearray, memoryview)) for report in listed):
+        listed: tuple[object, ...] = check.as_tuple("reports", reports)
+        # What one client sent, of whatever type, must not stop the count of all.
+        sent = [bytes(one) for one in listed if isinstance(one, bytes | bytearray | memoryview)]
+        if listed and not sent:
             raise InvalidArgument("reports must be bytes, a list of bytes, or an array of uint8.")
-        fitting = [report for report in map(bytes, listed) if len(report) == width]
+        fitting = [report for report in sent if len(report) == width]
         self.refused += len(listed) - len(fitting)
         return np.frombuffer(b"".join(fitting), dtype=np.uint8).reshape(-1, width)
 
     def merge(self, other: Aggregator) -> Aggregator:
-        """Take over the counts of another aggregate of the same collection."""
+        """Add the counts of another aggregator of the same collection.
+
+        Args:
+            other: Aggregator of other reports.
+
+        Returns:
+            This aggregator.
+
+        Raises:
+            InvalidArgument: The other aggregator is of another collection.
+
+        Examples:
+            >>> aggregator.merge(aggregator.copy()).reports
+            802
+        """
         if not isinstance(other, Aggregator):
             raise InvalidArgument(f"other must be an aggregate, got {type(other).__name__}.")
         if self.randomizer != other.randomizer:
@@ -111,11 +161,27 @@ class Aggregator:
         return self
 
     def empty(self) -> Aggregator:
-        """A new aggregate of the same collection, with nothing in it."""
+        """Create an aggregator of the same collection without reports.
+
+        Returns:
+            A new aggregator.
+
+        Examples:
+            >>> aggregator.empty().reports
+            0
+        """
         return Aggregator(self.randomizer)
 
     def copy(self) -> Aggregator:
-        """The same counts, held apart."""
+        """Copy the counts into a new aggregator.
+
+        Returns:
+            A new aggregator.
+
+        Examples:
+            >>> aggregator.copy().reports
+            802
+        """
         return self.empty().merge(self)
 
     def __add__(self, other: Aggregator) -> Aggregator:
@@ -131,11 +197,28 @@ class Aggregator:
         )
 
     def estimate(self) -> Any:
-        """What the reports say, with its error."""
+        """Estimate what the randomizer collects, with its error.
+
+        Returns:
+            The estimate of the randomizer, for example the shares of the categories.
+
+        Examples:
+            >>> estimate = aggregator.estimate()
+            >>> len(estimate.shares)
+            4
+        """
         return self.randomizer.estimate(self.counts, self.reports)
 
     def to_bytes(self) -> bytes:
-        """All of it, to be kept or sent to where it is merged; `from_bytes` reads it."""
+        """Save the counts as bytes, for `from_bytes`.
+
+        Returns:
+            Bytes to store, or to send to where they are merged.
+
+        Examples:
+            >>> local.Aggregator.from_bytes(aggregator.to_bytes()).reports
+            802
+        """
         description = json.dumps(self.randomizer.describe(), sort_keys=True).encode()
         head = _HEAD.pack(self.reports, self.refused, len(description), len(self.counts))
         body = _MAGIC + head + description + self.counts.astype("<i8").tobytes()
@@ -143,7 +226,22 @@ class Aggregator:
 
     @classmethod
     def from_bytes(cls, state: bytes, randomizer: LocalRandomizer | None = None) -> Aggregator:
-        """Read what `to_bytes` wrote; with ``randomizer``, only if it is of that collection."""
+        """Read an aggregator from the bytes of `to_bytes`.
+
+        Args:
+            state: Bytes of `to_bytes`.
+            randomizer: Local randomizer that the counts must belong to. If None, any.
+
+        Returns:
+            The aggregator.
+
+        Raises:
+            InvalidArgument: The bytes are no aggregator, or of another collection.
+
+        Examples:
+            >>> local.Aggregator.from_bytes(aggregator.to_bytes(), randomizer).refused
+            0
+        """
         body, digest = state[:-_DIGEST], state[-_DIGEST:]
         if not body.startswith(_MAGIC):
             raise InvalidArgument("state is no aggregate of this version of the format.")

@@ -61,7 +61,19 @@ class FileProgress:
 
 
 class AggregatorState:
-    """A sum and what is in it, in a file or (``path=None``) in memory."""
+    """Keep an aggregator in a file, with the files that it has counted.
+
+    Args:
+        path: File of the state. If None, the state is in memory only.
+        collection: Specification of the collection. If None, the one in the file.
+
+    Examples:
+        >>> from discreet import local
+        >>> collection = local.CollectionSpec(randomizer=local.grr(categories=4, epsilon=1))
+        >>> state = local.AggregatorState(None, collection)
+        >>> state.aggregate.reports
+        0
+    """
 
     def __init__(self, path: str | Path | None, collection: CollectionSpec | None = None) -> None:
         with _failures("opened"):
@@ -90,10 +102,32 @@ class AggregatorState:
         every: float = EVERY,
         progress: Progress = lambda _: None,
     ) -> list[FileProgress]:
-        """Add all reports that are not in the sum yet; it is on disk when this returns.
+        """Count the reports of inputs that are not counted yet.
 
-        Inputs are files of reports, files with a column of reports (by their suffix), open pipes.
-        A file of reports may have grown since; one with a column must not have changed.
+        When this returns, the counts are saved. A file of reports may have grown since the last
+        time. A file with a column of reports must not have changed.
+
+        Args:
+            inputs: Files of reports, files with a column of reports (by their suffix), or open
+                pipes.
+            column: Name of the column with the reports.
+            every: Seconds between two saves.
+            progress: Function that is called with the number of bytes that were read.
+
+        Returns:
+            For each input the number of new reports, and a note if it was left out.
+
+        Raises:
+            InvalidArgument: An argument is not valid.
+
+        Examples:
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     with local.ReportWriter(f"{folder}/reports", collection) as writer:
+            ...         writer.write(collection.randomizer.randomize([0, 1, 2]))
+            ...     _ = state.count([f"{folder}/reports"])
+            >>> state.aggregate.reports
+            3
         """
         listed = check.as_tuple("inputs", inputs)
         clock = _Clock(self, every)
@@ -122,7 +156,18 @@ class AggregatorState:
         return done
 
     def counted(self, name: str) -> tuple[int, str | None]:
-        """How many reports of this file are in the sum; of a file without identity, its digest."""
+        """Return how many reports of a file are counted.
+
+        Args:
+            name: Name of the file.
+
+        Returns:
+            The number of reports, and the digest of a file that has no identity of its own.
+
+        Examples:
+            >>> state.counted("unknown")
+            (0, None)
+        """
         if name in self._moved:
             return self._moved[name]
         query = "SELECT counted, digest FROM files WHERE name = ?"
@@ -131,11 +176,26 @@ class AggregatorState:
         return (0, None) if found is None else (int(found[0]), found[1])
 
     def move(self, name: str, *, counted: int, digest: str | None = None) -> None:
-        """Remember, together with the sum as it now is, how many reports of a file are in it."""
+        """Record how many reports of a file are counted, together with the counts.
+
+        Args:
+            name: Name of the file.
+            counted: Number of its reports that are counted.
+            digest: Digest of a file that has no identity of its own.
+
+        Examples:
+            >>> state.move("reports", counted=3)
+            >>> state.counted("reports")
+            (3, None)
+        """
         self._moved[name] = (counted, digest)
 
     def save(self) -> None:
-        """Write the sum and the positions, both or neither."""
+        """Write counts and positions to the file, both or neither.
+
+        Examples:
+            >>> state.save()
+        """
         with _failures("written"), self._held.transaction():
             self._held.put("aggregate", self.aggregate.to_bytes())
             self._held.base.executemany(
@@ -145,7 +205,17 @@ class AggregatorState:
         self._moved.clear()
 
     def merge(self, other: AggregatorState) -> None:
-        """Take over another count of the same collection, unless they share a file."""
+        """Add the counts of another state of the same collection.
+
+        Args:
+            other: State of other files.
+
+        Raises:
+            InvalidArgument: The states are of different collections, or have counted the same file.
+
+        Examples:
+            >>> state.merge(local.AggregatorState(None, collection))
+        """
         if other.collection != self.collection:
             raise InvalidArgument("The states belong to different collections.")
         files = dict(other.files())
@@ -159,7 +229,15 @@ class AggregatorState:
             self.move(name, counted=counted, digest=digest)
 
     def files(self) -> Iterator[tuple[str, tuple[int, str | None]]]:
-        """Everything that is in the sum, by its name."""
+        """List the files that are counted.
+
+        Returns:
+            Name, number of reports and digest of each file.
+
+        Examples:
+            >>> "reports" in dict(state.files())
+            True
+        """
         known: dict[str, tuple[int, str | None]] = {}
         with _failures("read"):
             for name, counted, digest in self._held.base.execute("SELECT * FROM files"):
@@ -167,7 +245,11 @@ class AggregatorState:
         yield from (known | self._moved).items()
 
     def close(self) -> None:
-        """Let go of the file, without writing."""
+        """Close the file without writing.
+
+        Examples:
+            >>> state.close()
+        """
         self._held.close()
 
     def __enter__(self) -> Self:

@@ -31,7 +31,22 @@ VERSION = 1
 
 
 class BudgetedClient:
-    """A client whose every report is drawn anew, and costs anew."""
+    """Report with fresh randomness each time, within a budget.
+
+    Args:
+        randomizer: Local randomizer of the collection.
+        budget: Largest privacy loss of all reports together, as epsilon.
+
+    Raises:
+        InvalidArgument: `budget` is not positive, or `randomizer` is no local randomizer.
+
+    Examples:
+        >>> from discreet import local
+        >>> randomizer = local.grr(categories=4, epsilon=1)
+        >>> client = local.BudgetedClient(randomizer, budget=2)
+        >>> client.report(3).shape
+        (1, 1)
+    """
 
     __slots__ = ("budget", "randomizer", "sent")
 
@@ -46,7 +61,27 @@ class BudgetedClient:
         return self.randomizer.guarantee * self.sent
 
     def report(self, value: object, *, rng: RandomSource | None = None) -> Reports:
-        """One more report, or BudgetExceeded."""
+        """Randomize a value into one more report.
+
+        Args:
+            value: The client's current value.
+            rng: Random source of the client. If None, the operating system's; pass another one in
+                tests only.
+
+        Returns:
+            One report.
+
+        Raises:
+            BudgetExceeded: The report would exceed the budget.
+            InvalidArgument: `value` is not the value of one client.
+
+        Privacy:
+            All reports together are within the budget, in the local model.
+
+        Examples:
+            >>> client.report(1).shape
+            (1, 1)
+        """
         cost = _epsilon(self.randomizer.guarantee)
         if (self.sent + 1) * cost > self.budget:
             raise _exceeded(self.budget, f"{self.sent} reports", cost)
@@ -59,13 +94,36 @@ class BudgetedClient:
         return reports
 
     def to_json(self) -> str:
-        """What must be kept until the next report."""
+        """Save what must be kept until the next report.
+
+        Returns:
+            JSON text for `from_json`.
+
+        Examples:
+            >>> local.BudgetedClient.from_json(client.to_json(), randomizer=randomizer).sent
+            2
+        """
         content = {**_head(self.randomizer, self.budget), "sent": self.sent}
         return json.dumps(content, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str, *, randomizer: LocalRandomizer) -> BudgetedClient:
-        """The client that was saved."""
+        """Restore a client from the text of `to_json`.
+
+        Args:
+            text: Text of `to_json`.
+            randomizer: Local randomizer of the same collection.
+
+        Returns:
+            The client.
+
+        Raises:
+            InvalidArgument: The text is no saved client, or of another collection.
+
+        Examples:
+            >>> local.BudgetedClient.from_json(client.to_json(), randomizer=randomizer).sent
+            2
+        """
         content = _read(text, randomizer, {"sent"})
         client = cls(randomizer, budget=canonical.read_ratio("budget", content["budget"]))
         client.sent = count("sent", content["sent"], minimum=0)
@@ -78,14 +136,29 @@ class BudgetedClient:
 
 
 class MemoizedClient:
-    """A client that answers once a period, and sends fresh copies of that answer.
+    """Report repeatedly about one value from a memoized permanent response.
 
-    Theorem: all that it ever sends is budget-DP in the local model, for any two sequences of
-    values, if periods begin at times that do not depend on them.
-    Proof: permanent responses of different periods are independent given the values; each period
-    costs `Memoized.after` of its reports, and costs of periods add up.
-    ``reports`` limits the reports of a period: a few cost less than any number.
+    Args:
+        plan: Longitudinal randomizer, such as `rappor`.
+        budget: Largest privacy loss of all periods together, as epsilon.
+        reports: Largest number of reports in a period. If None, any number.
+
+    Raises:
+        InvalidArgument: `plan` is no longitudinal randomizer, or a number is not positive.
+
+    Examples:
+        >>> longitudinal = local.rappor(categories=4, epsilon=0.5, permanent_epsilon=2)
+        >>> memoized = local.MemoizedClient(longitudinal, budget=2)
+        >>> memoized.memoize(3)
+        >>> memoized.report().shape
+        (1, 1)
     """
+
+    # Theorem: all that it ever sends is budget-DP in the local model, for any two sequences of
+    #   values, if periods begin at times that do not depend on them.
+    # Proof: permanent responses of different periods are independent given the values; each period
+    #   costs `Memoized.after` of its reports, and costs of periods add up.
+    #   `reports` limits the reports of a period: a few cost less than any number.
 
     __slots__ = ("_memory", "budget", "limit", "periods", "plan", "sent")
 
@@ -113,7 +186,24 @@ class MemoizedClient:
         return self.period * self.periods
 
     def memoize(self, value: object, *, rng: RandomSource | None = None) -> None:
-        """Begin a period: forget the last permanent response and draw one for this value."""
+        """Start a period: draw a permanent response for a value.
+
+        Args:
+            value: The client's value in this period.
+            rng: Random source of the client. If None, the operating system's; pass another one in
+                tests only.
+
+        Raises:
+            BudgetExceeded: The period would exceed the budget.
+            InvalidArgument: `value` is not the value of one client.
+
+        Privacy:
+            The whole period is charged now. All periods together are within the budget, in the
+            local model.
+
+        Examples:
+            >>> local.MemoizedClient(longitudinal, budget=2).memoize(0)
+        """
         one = codes(np.atleast_1d(np.asarray(value)), self.plan.categories)
         if len(one) != 1:
             raise InvalidArgument("value must be the value of one client.")
@@ -125,7 +215,28 @@ class MemoizedClient:
         self._memory = self.plan.remember(one, rng=rng)
 
     def report(self, *, rng: RandomSource | None = None) -> Reports:
-        """One more report of this period, or BudgetExceeded. It takes no value: that is frozen."""
+        """Send one more report of this period.
+
+        It takes no value: the permanent response decides.
+
+        Args:
+            rng: Random source of the client. If None, the operating system's; pass another one in
+                tests only.
+
+        Returns:
+            One report.
+
+        Raises:
+            BudgetExceeded: All reports of this period were sent.
+            InvalidArgument: There is no permanent response yet; call `memoize` first.
+
+        Privacy:
+            All reports of a period together have the privacy loss that `memoize` charged.
+
+        Examples:
+            >>> memoized.report().shape
+            (1, 1)
+        """
         if self._memory is None:
             raise InvalidArgument("There is no answer yet: call answer(value) first.")
         if self.limit is not None and self.sent >= self.limit:
@@ -134,14 +245,39 @@ class MemoizedClient:
         return self.plan.report(self._memory, rng=rng)
 
     def to_json(self) -> str:
-        """What must be kept until the next report. Private: it holds the permanent response."""
+        """Save what must be kept until the next report, including the permanent response.
+
+        The text is private.
+
+        Returns:
+            JSON text for `from_json`.
+
+        Examples:
+            >>> local.MemoizedClient.from_json(memoized.to_json(), plan=longitudinal).sent
+            2
+        """
         memory = None if self._memory is None else self._memory.tobytes().hex()
         kept = {"limit": self.limit, "periods": self.periods, "sent": self.sent, "memory": memory}
         return json.dumps({**_head(self.plan, self.budget), **kept}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str, *, plan: MemoizedOracle) -> MemoizedClient:
-        """The client that was saved."""
+        """Restore a client from the text of `to_json`.
+
+        Args:
+            text: Text of `to_json`.
+            plan: Longitudinal randomizer of the same collection.
+
+        Returns:
+            The client.
+
+        Raises:
+            InvalidArgument: The text is no saved client, or of another collection.
+
+        Examples:
+            >>> local.MemoizedClient.from_json(memoized.to_json(), plan=longitudinal).periods
+            1
+        """
         content = _read(text, plan, {"limit", "periods", "sent", "memory"})
         client = cls(
             plan, budget=canonical.read_ratio("budget", content["budget"]), reports=content["limit"]

@@ -140,13 +140,25 @@ def _read(stream: BinaryIO, many: int) -> bytes:
 
 
 class ReportWriter:
-    """Appends reports to a file, or to a pipe that is already open. One writer at a time.
+    """Append reports to a file or an open pipe, one writer at a time.
 
-    What an earlier writer left unfinished at the end of the file is cut off; what is whole stays.
-    When a ``with`` block ends in an error, what was written in it is taken back from a file: done
-    again, it would be sent twice. With ``all_or_none`` that holds for a writer that was killed,
-    too: a mark beside the file says where it began until it is done; readers leave such a file
-    out, and the next writer of this kind takes back what stands behind the mark.
+    What an earlier writer left unfinished at the end of the file is cut off. If a `with` block ends
+    in an error, the reports that were written in it are removed from a file: repeating the block
+    would send them twice.
+
+    Args:
+        target: File, which is created if it does not exist, or an open pipe.
+        collection: Specification of the collection.
+        all_or_none: Whether the reports are also removed if the writer is killed. Until the writer
+            is done, readers leave the file out.
+
+    Examples:
+        >>> from discreet import local
+        >>> from tempfile import TemporaryDirectory
+        >>> collection = local.CollectionSpec(randomizer=local.grr(categories=4, epsilon=1))
+        >>> with TemporaryDirectory() as folder:
+        ...     with local.ReportWriter(f"{folder}/reports", collection) as writer:
+        ...         writer.write(collection.randomizer.randomize([0, 1]))
     """
 
     def __init__(
@@ -177,7 +189,19 @@ class ReportWriter:
             self._stream.write(header(collection).to_bytes())
 
     def write(self, reports: Reports) -> None:
-        """Append reports."""
+        """Append reports.
+
+        Args:
+            reports: Array with one row of bytes for each report.
+
+        Raises:
+            InvalidArgument: The reports are not of this collection's size.
+
+        Examples:
+            >>> with TemporaryDirectory() as folder:
+            ...     with local.ReportWriter(f"{folder}/reports", collection) as writer:
+            ...         writer.write(collection.randomizer.randomize([2]))
+        """
         try:
             rows = np.ascontiguousarray(reports, dtype=np.uint8)
         except (TypeError, ValueError, OverflowError):
@@ -188,7 +212,13 @@ class ReportWriter:
         self.written += len(rows)
 
     def close(self) -> None:
-        """Bring everything to the disk."""
+        """Write everything to the disk and close the file.
+
+        Examples:
+            >>> with TemporaryDirectory() as folder:
+            ...     writer = local.ReportWriter(f"{folder}/reports", collection)
+            ...     writer.close()
+        """
         self._stream.flush()
         if self._owned:
             os.fsync(self._stream.fileno())

@@ -24,7 +24,24 @@ _LABELS = "labels"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionSpec:
-    """A randomizer, with the names of its categories if they have any. All of it is public."""
+    """Describe a collection: the local randomizer and the names of its categories.
+
+    All of it is public.
+
+    Args:
+        randomizer: Local randomizer that clients use.
+        labels: Name of each category, in the order of the codes. Empty if there are none.
+
+    Raises:
+        InvalidArgument: The labels are not different texts, one for each category.
+
+    Examples:
+        >>> from discreet import local
+        >>> randomizer = local.grr(categories=2, epsilon=1)
+        >>> collection = local.CollectionSpec(randomizer=randomizer, labels=("no", "yes"))
+        >>> collection.labels
+        ('no', 'yes')
+    """
 
     randomizer: LocalRandomizer
     labels: tuple[str, ...] = ()
@@ -46,17 +63,47 @@ class CollectionSpec:
             raise InvalidArgument(f"labels must be {many} different texts, one for each category.")
 
     def describe(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the collection as JSON-compatible data.
+
+        Returns:
+            A dictionary.
+
+        Examples:
+            >>> collection.describe()["kind"]
+            'grr'
+        """
         described = self.randomizer.describe()
         return {**described, _LABELS: list(self.labels)} if self.labels else described
 
     def to_json(self) -> str:
-        """The same text for the same collection, always: its fingerprint is taken of it."""
+        """Return the collection as JSON text, always the same for the same collection.
+
+        Returns:
+            Text for `from_json`.
+
+        Examples:
+            >>> local.CollectionSpec.from_json(collection.to_json()).labels
+            ('no', 'yes')
+        """
         return canonical.text(self.describe())
 
     @staticmethod
     def from_json(text: str) -> CollectionSpec:
-        """Read what `to_json` (or a person) wrote."""
+        """Read a collection from JSON text, written by `to_json` or by hand.
+
+        Args:
+            text: JSON text.
+
+        Returns:
+            The collection.
+
+        Raises:
+            InvalidArgument: The text is no collection.
+
+        Examples:
+            >>> local.CollectionSpec.from_json(collection.to_json()).randomizer.categories
+            2
+        """
         try:
             described = json.loads(text)
         except (ValueError, RecursionError):
@@ -81,10 +128,24 @@ class CollectionSpec:
         )
 
     def parse(self, texts: Sequence[str], *, unknown: str | None = None) -> NDArray[Any]:
-        """Private values as they stand in a file, in the form that `encode` takes.
+        """Translate private values from text into what `randomize` takes.
 
-        With labels each value is one of them (what is none becomes ``unknown`` if that is given);
-        without, whole numbers or numbers, or the texts themselves where texts are collected.
+        Args:
+            texts: Values as texts: labels if the collection has labels, else numbers, or the texts
+                themselves where texts are collected.
+            unknown: Label that stands for all values that are no label. If None, such values are
+                refused.
+
+        Returns:
+            An array of codes, numbers or texts.
+
+        Raises:
+            InvalidArgument: `unknown` is no label.
+            OutOfDomain: A value is no label, or no number. The error does not quote it.
+
+        Examples:
+            >>> collection.parse(["yes", "maybe"], unknown="no").tolist()
+            [1, 0]
         """
         if not self.labels:
             return np.array(texts, dtype=np.str_) if self._textual else _numbers(texts)

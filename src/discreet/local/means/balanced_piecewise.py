@@ -52,15 +52,39 @@ def balanced_piecewise(
     steps: int | None = None,
     window: int | None = None,
 ) -> BalancedPiecewise:
-    """A number, blurred over a window, with levels of least variance at worst.
+    """Create a piecewise randomizer for a mean, with balanced levels.
 
-    The client is that of `piecewise`. By default a report is one byte.
+    Its levels have the smallest largest variance. By default a report is one byte.
 
-    Theorem: each report is epsilon-DP in the local model; the estimate is unbiased.
-    Proof: the client is that of `piecewise`. For the levels see `levels`.
-    Source: the client Wang et al. 2019. The levels are least squares for a worst distribution.
-    Needs: lower < upper; numbers outside count as the nearer bound.
+    Args:
+        epsilon: Privacy loss of one report.
+        lower: Public lower bound. Smaller numbers count as this one.
+        upper: Public upper bound. Larger numbers count as this one.
+        steps: Number of levels into which the bounds are cut. If None, as many as fit a short
+            report.
+        window: Number of levels of the window that reports are drawn from. If None, the one with
+            the smallest largest variance.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local
+        >>> randomizer = local.balanced_piecewise(epsilon=2, lower=0, upper=10, steps=16)
+        >>> randomizer.guarantee.epsilon() <= 2
+        True
     """
+    # Theorem: each report is epsilon-DP in the local model; the estimate is unbiased.
+    # Proof: the client is that of `piecewise`. For the levels see `levels`.
+    # Source: the client Wang et al. 2019. The levels are least squares for a worst distribution.
+    # Needs: lower < upper; numbers outside count as the nearer bound.
     low, high = bounds(lower, upper)
     eps = positive("epsilon", epsilon)
     tried = _tried(eps, steps) if window is None else [best(eps, steps, window)]
@@ -86,17 +110,15 @@ def _tried(epsilon: Fraction, steps: int | None) -> list[WindowChannel]:
 
 
 def levels(window: WindowChannel, shares: Floats) -> Floats:
-    """Levels about the middle of a range of length one, best if grid points have these shares.
-
-    Theorem: with delta = total / ((near - far) steps), levels whose difference over ``width``
-        symbols is delta, and that are antisymmetric, make the mean level of grid point i equal to
-        i / steps - 1/2. Among them, these have the least mean square over symmetric ``shares``.
-    Proof: from grid point i to i + 1 the window loses symbol i and gains symbol i + width, so the
-        mean moves by (near - far) / total times their difference, which is 1 / steps; by symmetry
-        it is zero in the middle. Symbols that are multiples of ``width`` apart share one free
-        number; the mean square is a sum over these classes, each least if the class has mean zero
-        under the probabilities of its symbols. Symmetric shares make that antisymmetric.
-    """
+    """Levels about the middle of a range of length one, best if grid points have these shares."""
+    # Theorem: with delta = total / ((near - far) steps), levels whose difference over `width`
+    #   symbols is delta, and that are antisymmetric, make the mean level of grid point i equal to
+    #   i / steps - 1/2. Among them, these have the least mean square over symmetric `shares`.
+    # Proof: from grid point i to i + 1 the window loses symbol i and gains symbol i + width, so the
+    #   mean moves by (near - far) / total times their difference, which is 1 / steps; by symmetry
+    #   it is zero in the middle. Symbols that are multiples of `width` apart share one free
+    #   number; the mean square is a sum over these classes, each least if the class has mean zero
+    #   under the probabilities of its symbols. Symmetric shares make that antisymmetric.
     delta = window.total / ((window.near - window.far) * (window.inputs - 1))
     chances = window.shares(shares)
     turn, member = np.divmod(np.arange(window.symbols), window.width)

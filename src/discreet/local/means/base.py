@@ -18,22 +18,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number, rational
 from discreet.core._validate import finite, probability
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
+from discreet.core.tabular import Record
 from discreet.local._window_channel import bytes_of, histogram, rows
-from discreet.local.randomizer import LocalRandomizer, Reports, Tally
+from discreet.local.randomizer import LocalRandomizer, Reports, Tally, reals
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.query.result import Result, records
 
 _CHUNK = 1 << 17
 _DOUBLE = 53
 _LARGEST = 10**300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanEstimate:
-    """An estimated mean of bounded numbers: unbiased, so it may fall outside the bounds."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MeanEstimate(Result):
+    """Hold an estimated mean of bounded numbers.
+
+    It is unbiased, so it can lie outside of the bounds.
+
+    Attributes:
+        value: Estimated mean.
+        reports: Number of reports.
+        std: Bound on the standard deviation.
+        bounds: Public bounds of the numbers.
+        one: Smallest and largest level of one report.
+        bias: Bound on the bias; zero for most randomizers.
+        guarantee: Privacy guarantee of one report.
+
+    Examples:
+        >>> from discreet import local
+        >>> randomizer = local.duchi(epsilon=1, lower=0, upper=10)
+        >>> estimate = randomizer.estimate([400, 600], 1000)
+        >>> round(estimate.value, 2), round(estimate.std, 2)
+        (7.16, 0.34)
+    """
 
     value: float
     reports: int
@@ -44,27 +66,70 @@ class MeanEstimate:
     """Of one report, at worst: the standard deviation, and how far two levels are apart."""
     bias: float = 0.0
     """How far the mean of the estimate can be off, because reports were cut off or cells wide."""
+    guarantee: Guarantee | None = None
+    """What each report satisfies."""
 
-    def __repr__(self) -> str:
-        sent = f"{self.reports:,} reports"
-        return f"MeanEstimate({self.value:.6g}, std at most {self.std:.3g}, of {sent})"
+    def _title(self) -> str:
+        return f"Mean of {self.reports:,} reports"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Bounds that hold the mean with about this probability (normal law, and the bias)."""
+        """Return an interval for the mean of the clients, by normal approximation.
+
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Lower and upper end, with the bias.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> [round(end, 2) for end in estimate.interval(0.95)]
+            [6.51, 7.82]
+        """
         inside = float(probability("confidence", confidence, zero=False, one=False))
         return self._within(NormalDist().inv_cdf((1 + inside) / 2) * self.std + self.bias)
 
-    def guaranteed(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Bounds that hold the mean with at least this probability, for any number of reports.
+    def rows(self, confidence: float = 0.95) -> list[Record]:
+        """List the mean as one record.
 
-        Theorem: P(|estimate - mean| > t + bias) <= 1 - level for the smaller t of Hoeffding's and
-            Bernstein's inequality.
-        Proof: the levels of the reports are independent, each in a fixed range of length s with
-            its mean within the bias of the client's number and variance at most v. With
-            L = log(2 / (1 - level)), Hoeffding gives t = s sqrt(L / 2n), and Bernstein, as a
-            deviation is at most s, t = sqrt(2 v L / n + (s L / 3n)^2) + s L / 3n.
-        Source: Hoeffding 1963; Bernstein's inequality as in Boucheron, Lugosi, Massart 2013, 2.8.
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            One dictionary with `value`, `std`, `low` and `high`.
+
+        Examples:
+            >>> {name: round(number, 2) for name, number in estimate.rows()[0].items()}
+            {'value': 7.16, 'std': 0.34, 'low': 6.51, 'high': 7.82}
         """
+        low, high = self.interval(confidence)
+        return records((), [()], value=[self.value], std=[self.std], low=[low], high=[high])
+
+    def guaranteed(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return an interval for the mean that holds for any number of reports.
+
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Lower and upper end.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> [round(end, 2) for end in estimate.guaranteed(0.95)]
+            [6.23, 8.09]
+        """
+        # Theorem: P(|estimate - mean| > t + bias) <= 1 - level for the smaller t of Hoeffding's and
+        #   Bernstein's inequality.
+        # Proof: the levels of the reports are independent, each in a fixed range of length s with
+        #   its mean within the bias of the client's number and variance at most v. With
+        #   L = log(2 / (1 - level)), Hoeffding gives t = s sqrt(L / 2n), and Bernstein, as a
+        #   deviation is at most s, t = sqrt(2 v L / n + (s L / 3n)^2) + s L / 3n.
+        # Source: Hoeffding 1963; Bernstein's inequality as in Boucheron, Lugosi, Massart 2013, 2.8.
         inside = float(probability("confidence", confidence, zero=False, one=False))
         if self.reports == 0:
             return self.bounds
@@ -84,7 +149,12 @@ class MeanEstimate:
 
 
 class BoundedMeanRandomizer(LocalRandomizer):
-    """A randomizer of numbers in [lower, upper]. Places count from 0 (lower) to 1 (upper)."""
+    """Randomize numbers between public bounds, and estimate their mean.
+
+    Attributes:
+        lower: Public lower bound.
+        upper: Public upper bound.
+    """
 
     lower: Fraction
     upper: Fraction
@@ -106,7 +176,15 @@ class BoundedMeanRandomizer(LocalRandomizer):
 
     @abstractmethod
     def draw(self, places: Floats, rng: RandomSource) -> Ints:
-        """One symbol for each place in 0 .. 1."""
+        """Draw one symbol for each place.
+
+        Args:
+            places: Places between 0 and 1.
+            rng: Random source.
+
+        Returns:
+            One symbol for each place.
+        """
 
     @property
     def bias(self) -> float:
@@ -125,7 +203,18 @@ class BoundedMeanRandomizer(LocalRandomizer):
         return {"lower": plain(self.lower), "upper": plain(self.upper)}
 
     def places(self, value: ArrayLike) -> Floats:
-        """Private numbers as places; what lies outside the bounds counts as the nearer bound."""
+        """Turn private numbers into places between 0 and 1.
+
+        Args:
+            value: Private numbers. One outside the bounds counts as the nearer bound.
+
+        Returns:
+            One place for each number.
+
+        Examples:
+            >>> randomizer.places([-1, 5, 10]).tolist()
+            [0.0, 0.5, 1.0]
+        """
         return places(value, self.lower, self.upper)
 
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
@@ -140,8 +229,22 @@ class BoundedMeanRandomizer(LocalRandomizer):
     def tally(self, reports: Reports) -> Tally:
         return histogram(reports, self.size)
 
+    def _farthest(self, many: int) -> tuple[Any, Any]:
+        return np.full(many, float(self.lower)), np.full(many, float(self.upper))
+
     def variance(self, value: ArrayLike) -> Floats:
-        """Exact variance of the level that a client with this number reports, in its unit."""
+        """Return the exact variance of what a client reports.
+
+        Args:
+            value: Number of the client, or an array.
+
+        Returns:
+            Variance, in squared units of the value.
+
+        Examples:
+            >>> randomizer.variance([0, 5]).round(1).tolist()
+            [92.1, 117.1]
+        """
         return self._variance(self.places(value)) * self._range**2
 
     @property
@@ -150,7 +253,19 @@ class BoundedMeanRandomizer(LocalRandomizer):
         return math.sqrt(self._worst) * self._range
 
     def estimate(self, counts: Ints, reports: int) -> MeanEstimate:
-        """The unbiased mean of the clients' numbers."""
+        """Estimate the mean of the clients' numbers, without bias.
+
+        Args:
+            counts: Counts of `tally`.
+            reports: Number of reports that were counted.
+
+        Returns:
+            The mean, with its error.
+
+        Examples:
+            >>> randomizer.estimate([500, 500], 1000).value
+            5.0
+        """
         levels, lower = self.levels, float(self.lower)
         place, std = 0.5, math.inf
         if reports:
@@ -164,10 +279,22 @@ class BoundedMeanRandomizer(LocalRandomizer):
             bounds=(lower, float(self.upper)),
             one=(self.std, float(levels.max() - levels.min()) * self._range),
             bias=self.bias,
+            guarantee=self.guarantee,
         )
 
     def mean_variance(self, place: float) -> float:  # noqa: ARG002 - some depend on it
-        """A bound on the clients' average variance if their mean is at this place."""
+        """Bound the average variance of the clients' reports.
+
+        Args:
+            place: Place of the clients' mean, between 0 and 1.
+
+        Returns:
+            The bound.
+
+        Examples:
+            >>> round(randomizer.mean_variance(0.5), 2)
+            1.17
+        """
         return self._worst
 
     @property
@@ -195,11 +322,9 @@ class BoundedMeanRandomizer(LocalRandomizer):
 
 def places(value: ArrayLike, lower: Fraction, upper: Fraction) -> Floats:
     """Numbers as places from 0 to 1 between the bounds."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-        raise OutOfDomain("value must hold finite numbers: replace what is missing beforehand.")
+    given = reals(value)
     with np.errstate(over="ignore"):  # what is infinitely far outside is outside
-        shifted = array.astype(np.float64).ravel() - float(lower)
+        shifted = given - float(lower)
         return np.clip(shifted / float(upper - lower), 0.0, 1.0)
 
 

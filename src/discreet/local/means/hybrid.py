@@ -62,7 +62,17 @@ class HybridMean(BoundedMeanRandomizer):
         """The ratio of the integer weights on both sides of the coin."""
         parts = (("window", self.wide), ("bit", self.bit))
         checks = tuple(part.window.check(self.epsilon, name) for name, part in parts)
-        return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=checks).demand()
+        return Certificate(
+            mechanism=self.kind, guarantee=self.guarantee, checks=checks, drawn=self._looks()
+        ).demand()
+
+    def _stated(self, last: bool) -> Floats | None:  # noqa: FBT001 - one of two values
+        share = self.share / _SIDES
+        sides = [
+            part.window.weights(part.steps if last else 0) / part.window.total
+            for part in (self.wide, self.bit)
+        ]
+        return np.concatenate((share * sides[0], (1 - share) * sides[1]))
 
 
 def hybrid_mean(
@@ -74,17 +84,40 @@ def hybrid_mean(
     window: int | None = None,
     share: int | None = None,
 ) -> HybridMean:
-    """A window or Duchi's bit, by a coin: the best published for a mean at any epsilon.
+    """Create the hybrid mechanism for a mean: a window or Duchi's bit, by a coin.
 
-    The window's variance grows toward the bounds and the bit's falls; the coin evens them out.
-    By default a report is one byte, and window and coin have the least variance at worst.
+    Args:
+        epsilon: Privacy loss of one report.
+        lower: Public lower bound. Smaller numbers count as this one.
+        upper: Public upper bound. Larger numbers count as this one.
+        steps: Number of levels into which the bounds are cut. If None, as many as fit a short
+            report.
+        window: Number of levels of the window that reports are drawn from. If None, the one with
+            the smallest largest variance.
+        share: Probability of the window in units of 1/65536, from 0 to 65536. If None, the one with
+            the smallest largest variance.
 
-    Theorem: each report is epsilon-DP in the local model; the estimate is unbiased.
-    Proof: the coin does not look at the number and the report tells its side; both sides are
-        epsilon-DP and unbiased, given the side.
-    Source: Wang et al. 2019.
-    Needs: lower < upper; 0 <= share <= 65536; numbers outside count as the nearer bound.
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local
+        >>> randomizer = local.hybrid_mean(epsilon=2, lower=0, upper=10, steps=16)
+        >>> randomizer.guarantee.epsilon() <= 2
+        True
     """
+    # Theorem: each report is epsilon-DP in the local model; the estimate is unbiased.
+    # Proof: the coin does not look at the number and the report tells its side; both sides are
+    #   epsilon-DP and unbiased, given the side.
+    # Source: Wang et al. 2019.
+    # Needs: lower < upper; 0 <= share <= 65536; numbers outside count as the nearer bound.
     low, high = bounds(lower, upper)
     eps = positive("epsilon", epsilon)
     bit = duchi(epsilon=eps, lower=low, upper=high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -55,10 +55,16 @@ class PiecewiseMean(BoundedMeanRandomizer):
         shape = {"steps": self.steps, "window": self.window.width}
         return {**BoundedMeanRandomizer.parameters(self), **shape}
 
+    def _stated(self, last: bool) -> Floats | None:  # noqa: FBT001 - one of two values
+        return self.window.weights(self.steps if last else 0) / self.window.total
+
     def certify(self) -> Certificate:
         """The ratio of the integer weights."""
         check = self.window.check(self.epsilon, f"{self.window.symbols} symbols")
-        return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()
+        certificate = Certificate(
+            mechanism=self.kind, guarantee=self.guarantee, checks=(check,)
+        ).demand()
+        return replace(certificate, drawn=self._looks()).demand()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -71,24 +77,41 @@ class Duchi(PiecewiseMean):
         return BoundedMeanRandomizer.parameters(self)
 
     def mean_variance(self, place: float) -> float:
-        """Exact: the level's square is constant, so the average variance is largest if all agree.
-
-        Proof: it is the constant less the mean square of the places, which is at least the square
-        of their mean.
-        """
+        """The level's square is constant, so the average variance is largest if all agree."""
+        # Proof: it is the constant less the mean square of the places, which is at least the square
+        #   of their mean.
         return float(self._variance(np.array([place]))[0])
 
 
 def duchi(*, epsilon: Number, lower: Number, upper: Number) -> Duchi:
-    """One bit for a number: the best for a mean if epsilon is small.
+    """Create Duchi's one-bit randomizer for a mean, best for small epsilon.
 
-    Theorem: each report is epsilon-DP in the local model, and the estimate is unbiased with
-        variance (c^2 - x^2) / n, c = (e^eps + 1) / (e^eps - 1), on bounds -1 and 1.
-    Proof: a number is rounded to one of its bounds so that its mean stays, and the bound goes
-        through randomized response, whose levels -c and c undo the shrinking by 1 / c.
-    Source: Duchi, Jordan, Wainwright 2018, in the form of Wang et al. 2019.
-    Needs: lower < upper; numbers outside count as the nearer bound.
+    Args:
+        epsilon: Privacy loss of one report.
+        lower: Public lower bound. Smaller numbers count as this one.
+        upper: Public upper bound. Larger numbers count as this one.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local
+        >>> local.duchi(epsilon=0.5, lower=0, upper=10).guarantee.epsilon() <= 0.5
+        True
     """
+    # Theorem: each report is epsilon-DP in the local model, and the estimate is unbiased with
+    #   variance (c^2 - x^2) / n, c = (e^eps + 1) / (e^eps - 1), on bounds -1 and 1.
+    # Proof: a number is rounded to one of its bounds so that its mean stays, and the bound goes
+    #   through randomized response, whose levels -c and c undo the shrinking by 1 / c.
+    # Source: Duchi, Jordan, Wainwright 2018, in the form of Wang et al. 2019.
+    # Needs: lower < upper; numbers outside count as the nearer bound.
     low, high = bounds(lower, upper)
     eps = positive("epsilon", epsilon)
     bit = window(inputs=2, width=1, epsilon=eps)
@@ -103,18 +126,40 @@ def piecewise_mean(
     steps: int | None = None,
     window: int | None = None,
 ) -> PiecewiseMean:
-    """A number, blurred over a window: for a mean, better than one bit if epsilon is large.
+    """Create the piecewise mechanism for a mean, for large epsilon.
 
-    By default a report is one byte, and the window is the one of least variance at worst. Wang et
-    al. take a window of steps * exp(-epsilon / 2), which is best for small epsilon only.
+    The default window has the smallest largest variance. Wang et al. use a window of `steps *
+    exp(-epsilon / 2)`, which is best for small epsilon only.
 
-    Theorem: each report is epsilon-DP in the local model; the estimate is unbiased.
-    Proof: the report depends on the number through its grid point only, and `Window` is
-        epsilon-DP; the mean of the symbol is linear in the grid point (`Window.moment`), whose
-        mean is the number.
-    Source: Wang et al. 2019 (the mechanism on reals); Zhao et al. 2020 (the narrower window).
-    Needs: lower < upper; numbers outside count as the nearer bound.
+    Args:
+        epsilon: Privacy loss of one report.
+        lower: Public lower bound. Smaller numbers count as this one.
+        upper: Public upper bound. Larger numbers count as this one.
+        steps: Number of levels into which the bounds are cut. If None, as many as fit a short
+            report.
+        window: Number of levels of the window that reports are drawn from. If None, the one with
+            the smallest largest variance.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> local.piecewise_mean(epsilon=2, lower=0, upper=10).guarantee.epsilon() <= 2
+        True
     """
+    # Theorem: each report is epsilon-DP in the local model; the estimate is unbiased.
+    # Proof: the report depends on the number through its grid point only, and `Window` is
+    #   epsilon-DP; the mean of the symbol is linear in the grid point (`Window.moment`), whose
+    #   mean is the number.
+    # Source: Wang et al. 2019 (the mechanism on reals); Zhao et al. 2020 (the narrower window).
+    # Needs: lower < upper; numbers outside count as the nearer bound.
     low, high = bounds(lower, upper)
     eps = positive("epsilon", epsilon)
     return PiecewiseMean(epsilon=eps, lower=low, upper=high, window=best(eps, steps, window))

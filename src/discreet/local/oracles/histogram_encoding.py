@@ -15,7 +15,8 @@ from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
 from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.randomizer import Reports, Tally, codes
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck
+from discreet.mechanisms._drawn import releases_of_many
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, DrawCheck
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import RandomSource, resolve_rng
@@ -27,6 +28,8 @@ _ROOM = 48
 # Steps of the grid for one client: fine enough for the noise to be as good as continuous.
 _FINEST = 1 << 12
 _LARGEST = (1 << 15) - 1
+# Entries that a certificate looks at.
+_LOOKED_AT = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -106,15 +109,13 @@ class SummationHistogramEncoding(FrequencyOracle):
         return r * self.noise.variance / self.steps**2 + 0 * f
 
     def error_bound(self, reports: int, miss: float) -> float:
-        """How far an estimated share can be off, but for a probability of at most ``miss``.
-
-        Theorem: with probability at least 1 - miss a mean of n draws is within
-        2 s sqrt(L/n) + s L/n of zero, where L = log(2 / miss) and s is the scale.
-        Proof: log E exp(tX) = -log(1 - (cosh t - 1) / (cosh(1/s) - 1)). Since (cosh t - 1) / t^2
-        grows with t this is at most -log(1 - s^2 t^2) <= s^2 t^2 / (1 - s t): sub-gamma of variance
-        2 s^2 and scale s.
-        Source: Boucheron, Lugosi, Massart 2013, section 2.4.
-        """
+        """How far an estimated share can be off, but for a probability of at most ``miss``."""
+        # Theorem: with probability at least 1 - miss a mean of n draws is within
+        #   2 s sqrt(L/n) + s L/n of zero, where L = log(2 / miss) and s is the scale.
+        # Proof: log E exp(tX) = -log(1 - (cosh t - 1) / (cosh(1/s) - 1)). Since (cosh t - 1) / t^2
+        #   grows with t this is at most -log(1 - s^2 t^2) <= s^2 t^2 / (1 - s t): sub-gamma of
+        #   variance 2 s^2 and scale s.
+        # Source: Boucheron, Lugosi, Massart 2013, section 2.4.
         if reports == 0:
             return math.inf
         room = math.log(2 / miss) / reports
@@ -131,7 +132,29 @@ class SummationHistogramEncoding(FrequencyOracle):
             exact=0.0 if loss <= self.epsilon else -math.expm1(float(self.epsilon - loss)),
             route="exact law of a report, in rationals",
         )
-        return Certificate(mechanism="she", guarantee=self.guarantee, checks=(check,)).demand()
+        return Certificate(
+            mechanism="she", guarantee=self.guarantee, checks=(check,), drawn=self._looks()
+        ).demand()
+
+    def _looks(self) -> tuple[DrawCheck, ...]:
+        """The own and another entry of reports, against the law of the noise."""
+        many = max(1, _LOOKED_AT // self.categories)
+        looks = []
+        for own, entry in ((0, 0), (0, self.categories - 1), (self.categories - 1, 0)):
+            here = self.steps if own == entry else 0
+            value = np.full(many, own)
+
+            def draw(rng: RandomSource, value: Ints = value, entry: int = entry) -> Ints:
+                reports = self.randomize(value, rng=rng).view("<i2")
+                return reports[:, entry].astype(np.int64)
+
+            def cdf(k: Ints, here: int = here) -> Floats:
+                inside = self.noise.cdf(k - here)
+                return np.where(k >= _LARGEST, 1.0, np.where(k < -_LARGEST, 0.0, inside))
+
+            name = "own entry" if own == entry else "another entry"
+            looks.append(releases_of_many(name, draw, cdf))
+        return tuple(looks)
 
     def __repr__(self) -> str:
         return f"summation_histogram_encoding({self.guarantee!r}, categories={self.categories})"
@@ -140,14 +163,34 @@ class SummationHistogramEncoding(FrequencyOracle):
 def summation_histogram_encoding(
     *, categories: int, epsilon: Number, steps: int | None = None
 ) -> SummationHistogramEncoding:
-    """Summed histogram encoding: noise of scale 2/epsilon on a one-hot vector.
+    """Create summation histogram encoding (SHE): Laplace noise on a one-hot vector.
 
-    Theorem: each report is epsilon-DP in the local model; n Var = 8 / epsilon^2 on a fine grid.
-    Proof: two one-hot vectors of ``steps`` differ by 2 * steps in L1, which is epsilon scales of
-    the noise; clamping is post-processing.
-    Source: Dwork et al. 2006; Wang, Blocki, Li, Jha 2017. F45, F48.
-    Needs: categories >= 2, epsilon >= 1/340; ``steps`` is best left out.
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`.
+        epsilon: Privacy loss of one report, at least 1/340.
+        steps: Number of levels of the noise for each unit. If None, a fine grid.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local
+        >>> local.summation_histogram_encoding(categories=4, epsilon=1).guarantee.epsilon() <= 1
+        True
     """
+    # Theorem: each report is epsilon-DP in the local model; n Var = 8 / epsilon^2 on a fine grid.
+    # Proof: two one-hot vectors of `steps` differ by 2 * steps in L1, which is epsilon scales of
+    #   the noise; clamping is post-processing.
+    # Source: Dwork et al. 2006; Wang, Blocki, Li, Jha 2017. F45, F48.
+    # Needs: categories >= 2, epsilon >= 1/340; `steps` is best left out.
     eps = positive("epsilon", epsilon)
     # The own entry and the room for its noise on one side must fit two bytes.
     most = min(math.floor(_LARGEST / (1 + 2 * _ROOM / eps)), _FINEST)

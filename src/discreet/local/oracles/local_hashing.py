@@ -172,18 +172,40 @@ class LocalHashing(BlockOracle):
 def olh(
     *, categories: int, epsilon: Number, hashes: int | None = None, kept: int = 1
 ) -> LocalHashing:
-    """Optimal local hashing: the smallest report within 2 % of the least error of its kind.
+    """Create optimal local hashing (OLH), with short reports for many categories.
 
-    Theorem: a report is epsilon-DP in the local model, exactly. The error is that of subset
-    selection with blocks of 2^m kept / hashes points, below that of independent supports (F48).
-    Proof: the forms are drawn without the value. For any forms and any two values, a set has one
-    of two probabilities, of ratio e^epsilon. For the error: blocks are a 3-design, since affine
-    maps take any three points to any three others; then see `BlockOracle`.
-    Source: Wang, Blocki, Li, Jha 2017 for local hashing; Feldman, Nelson, Nguyen, Talwar 2022 for
-    designs of subspaces. F14, corrected: three values of one hash must be independent, and are.
-    Needs: 2 <= categories <= 2^24, epsilon > 0. ``hashes`` is a power of two, at most 256 and
-    the categories; ``kept`` is below it, and of few hashes: there are at most 5000 such sets.
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`. At most 2**24.
+        epsilon: Privacy loss of one report.
+        hashes: Number of values of the hash function: a power of two, at most 256 and at most
+            `categories`. If None, the shortest report within 2% of the least error.
+        kept: Number of values of the hash function that a report names, below `hashes`.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local
+        >>> local.olh(categories=1000, epsilon=1).guarantee.epsilon() <= 1
+        True
     """
+    # Theorem: a report is epsilon-DP in the local model, exactly. The error is that of subset
+    #   selection with blocks of 2^m kept / hashes points, below that of independent supports (F48).
+    # Proof: the forms are drawn without the value. For any forms and any two values, a set has one
+    #   of two probabilities, of ratio e^epsilon. For the error: blocks are a 3-design, since affine
+    #   maps take any three points to any three others; then see `BlockOracle`.
+    # Source: Wang, Blocki, Li, Jha 2017 for local hashing; Feldman, Nelson, Nguyen, Talwar 2022 for
+    #   designs of subspaces. F14, corrected: three values of one hash must be independent, and are.
+    # Needs: 2 <= categories <= 2^24, epsilon > 0. `hashes` is a power of two, at most 256 and
+    #   the categories; `kept` is below it, and of few hashes: there are at most 5000 such sets.
     size = count("categories", categories, minimum=2)
     if size > 1 << _MOST_DIGITS:
         raise InvalidArgument(f"categories must be at most 2**{_MOST_DIGITS}, got {size}.")
@@ -212,17 +234,35 @@ def olh(
 
 
 def hadamard_response(*, categories: int, epsilon: Number) -> LocalHashing:
-    """Hadamard randomized response: one random sign of the category, kept or flipped.
+    """Create Hadamard response: one random sign of the category, kept or flipped.
 
-    Theorem: epsilon-DP in the local model, exactly; the estimates are those of the sign's
-    coefficient, scaled by c = (e^epsilon + 1) / (e^epsilon - 1) and transformed back.
-    Proof: one form is an index j, and the hash's digit is the sign H[v, j]: local hashing to two
-    values, `olh` with hashes=2. Support and sign of a category are affine in each other, so are
-    the two estimators, and both are unbiased: they are equal. The index 0, whose sign
-    says nothing, is never drawn: the variance is below c^2 (F46).
-    Source: Bassily, Smith 2015; Cormode, Kulkarni, Srivastava 2018.
-    Needs: 2 <= categories <= 2^24, epsilon > 0.
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`. At most 2**24.
+        epsilon: Privacy loss of one report.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> local.hadamard_response(categories=16, epsilon=1).guarantee.epsilon() <= 1
+        True
     """
+    # Theorem: epsilon-DP in the local model, exactly; the estimates are those of the sign's
+    #   coefficient, scaled by c = (e^epsilon + 1) / (e^epsilon - 1) and transformed back.
+    # Proof: one form is an index j, and the hash's digit is the sign H[v, j]: local hashing to two
+    #   values, `olh` with hashes=2. Support and sign of a category are affine in each other, so are
+    #   the two estimators, and both are unbiased: they are equal. The index 0, whose sign
+    #   says nothing, is never drawn: the variance is below c^2 (F46).
+    # Source: Bassily, Smith 2015; Cormode, Kulkarni, Srivastava 2018.
+    # Needs: 2 <= categories <= 2^24, epsilon > 0.
     return olh(categories=categories, epsilon=epsilon, hashes=2)
 
 

@@ -15,7 +15,7 @@ from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
 from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.randomizer import Reports, Tally, codes, coin_check
-from discreet.mechanisms._inputs import Released, read
+from discreet.mechanisms._inputs import Released, read_whole, restore
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
@@ -61,8 +61,8 @@ class RandomizedResponse(FrequencyOracle):
         The coin is exact: a lie has the real probability (k - 1) / (e^epsilon + k - 1), not a
         double's.
         """
-        values = read(value)
-        return values.restore(self._answers(codes(value, self.categories), rng))
+        _, shape = read_whole(value)
+        return restore(self._answers(codes(value, self.categories), rng), shape)
 
     def randomize(self, value: ArrayLike, *, rng: RandomSource | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
@@ -120,7 +120,10 @@ class RandomizedResponse(FrequencyOracle):
         part, light = f"{self.categories} categories", self.categories - 1
         check = coin_check(part, self._lie, epsilon=self.epsilon, light=light, heavy=1)
         return Certificate(
-            mechanism="randomized_response", guarantee=self.guarantee, checks=(check,)
+            mechanism="randomized_response",
+            guarantee=self.guarantee,
+            checks=(check,),
+            drawn=self._looks(),
         ).demand()
 
     def __repr__(self) -> str:
@@ -128,13 +131,33 @@ class RandomizedResponse(FrequencyOracle):
 
 
 def randomized_response(*, categories: int, epsilon: Number) -> RandomizedResponse:
-    """Randomized response over ``categories`` codes; two make Warner's original.
+    """Create generalized randomized response (GRR); two categories are Warner's.
 
-    Theorem: each report is epsilon-DP in the local model, and no report of this kind is better.
-    Proof: a report has probability keep or other under any two inputs; keep / other = e^epsilon.
-    Source: Warner 1965; Kairouz, Oh, Viswanath 2014. B20, F13.
-    Needs: categories >= 2, epsilon > 0.
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`.
+        epsilon: Privacy loss of one report.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> import discreet
+        >>> randomizer = discreet.randomized_response(categories=2, epsilon=1)
+        >>> randomizer.randomize([0, 1, 1]).shape
+        (3, 1)
     """
+    # Theorem: each report is epsilon-DP in the local model, and no report of this kind is better.
+    # Proof: a report has probability keep or other under any two inputs; keep / other = e^epsilon.
+    # Source: Warner 1965; Kairouz, Oh, Viswanath 2014. B20, F13.
+    # Needs: categories >= 2, epsilon > 0.
     if count("categories", categories, minimum=2) > _LARGEST:
         raise InvalidArgument(f"categories must be at most 2**31, got {categories}.")
     return RandomizedResponse(categories=int(categories), epsilon=positive("epsilon", epsilon))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, ClassVar
@@ -42,16 +42,16 @@ from discreet.noise.uniform import bernoulli_real, uniform_integers
 
 
 class BlockOracle(FrequencyOracle):
-    """A randomizer whose report is a block, e^epsilon times likelier if it holds the own point.
+    """A randomizer whose report is a block, e^epsilon times likelier if it holds the own point."""
 
-    Theorem: a report is epsilon-DP in the local model, exactly. Its supports have means ``keep``
-    and ``other``, and the error of every sum of estimates is that of ``range_variance``.
-    Proof: if N blocks hold a point and M do not, N / M = chosen / (points - chosen), and a block
-    has probability keep / N or (1 - keep) / M, of ratio e^epsilon. Second moments of supports
-    given the value involve the own point and two others: counted by the design. Full proof:
-    theory page "Oracles of the local model".
-    Source: Ye, Barg 2018 for all sets of a size; Feldman, Nelson, Nguyen, Talwar 2022 for designs.
-    """
+    # Theorem: a report is epsilon-DP in the local model, exactly. Its supports have means `keep`
+    #   and `other`, and the error of every sum of estimates is that of `range_variance`.
+    # Proof: if N blocks hold a point and M do not, N / M = chosen / (points - chosen), and a block
+    #   has probability keep / N or (1 - keep) / M, of ratio e^epsilon. Second moments of supports
+    #   given the value involve the own point and two others: counted by the design. Full proof:
+    #   theory page "Oracles of the local model".
+    # Source: Ye, Barg 2018 for all sets of a size; Feldman, Nelson, Nguyen, Talwar 2022 for
+    #   designs.
 
     @property
     @abstractmethod
@@ -124,11 +124,9 @@ class BlockOracle(FrequencyOracle):
         return np.maximum(law, 0.0)
 
     def contrast_variance(self) -> float:
-        """Variance times n of a contrast of unit length between equally frequent categories. F49.
-
-        Proof: with equal shares 1/k all variances are alike, and all covariances; a contrast has
-        the one less the other.
-        """
+        """Variance times n of a contrast of unit length between equally frequent categories."""
+        # Proof: with equal shares 1/k all variances are alike, and all covariances; a contrast has
+        #   the one less the other.
         k = self.categories
         with_own, others = self._covariances
         diagonal = (self.keep * self._miss + (k - 1) * self.other * (1 - self.other)) / k
@@ -144,7 +142,10 @@ class BlockOracle(FrequencyOracle):
         """The divergence of the reports of two clients, from the coin."""
         part, light = f"blocks of {self.chosen} of {self.points} points", self.points - self.chosen
         check = coin_check(part, self._lie, epsilon=self.epsilon, light=light, heavy=self.chosen)
-        return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()
+        certificate = Certificate(
+            mechanism=self.kind, guarantee=self.guarantee, checks=(check,)
+        ).demand()
+        return replace(certificate, drawn=self._looks()).demand()
 
 
 # ── Subset selection ─────────────────────────────────────────────────────────────────────────────
@@ -263,14 +264,34 @@ class SubsetSelection(BlockOracle):
 def subset_selection(
     *, categories: int, epsilon: Number, chosen: int | None = None
 ) -> SubsetSelection:
-    """Subset selection with the size of least error: no oracle of the local model has less.
+    """Create subset selection (SS), the frequency oracle with the least error.
 
-    Theorem: a report is epsilon-DP in the local model, exactly; the error is that of F47.
-    Proof: a set with the own category has probability e^epsilon times that of one without, for
-    every client alike; all sets of a size are a 3-design, so the rest is `BlockOracle`'s.
-    Source: Ye, Barg 2018; Wang, Huang, Nie, Wang, Xu, Yang 2019. F47, F49.
-    Needs: 2 <= categories <= 2^24, epsilon > 0, 1 <= chosen < categories.
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`. At most 2**24.
+        epsilon: Privacy loss of one report.
+        chosen: Number of categories that a report names. If None, the one with the least error.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local
+        >>> local.subset_selection(categories=16, epsilon=1).guarantee.epsilon() <= 1
+        True
     """
+    # Theorem: a report is epsilon-DP in the local model, exactly; the error is that of F47.
+    # Proof: a set with the own category has probability e^epsilon times that of one without, for
+    #   every client alike; all sets of a size are a 3-design, so the rest is `BlockOracle`'s.
+    # Source: Ye, Barg 2018; Wang, Huang, Nie, Wang, Xu, Yang 2019. F47, F49.
+    # Needs: 2 <= categories <= 2^24, epsilon > 0, 1 <= chosen < categories.
     size = count("categories", categories, minimum=2)
     if size > _MOST_CATEGORIES:
         raise InvalidArgument(
@@ -290,11 +311,9 @@ def subset_selection(
 
 
 def _distinct(rows: int, chosen: int, categories: int, rng: RandomSource) -> NDArray[np.int32]:
-    """Uniform sets of ``chosen`` of the numbers 1 .. categories - 1, each in increasing order.
-
-    Proof: what is equal to another is drawn again until nothing is. Renaming the numbers renames
-    the outcome and changes no probability, so all sets are alike.
-    """
+    """Uniform sets of ``chosen`` of the numbers 1 .. categories - 1, each in increasing order."""
+    # Proof: what is equal to another is drawn again until nothing is. Renaming the numbers renames
+    #   the outcome and changes no probability, so all sets are alike.
     drawn = 1 + uniform_integers(categories - 1, rows * chosen, rng)
     members = drawn.astype(np.int32).reshape(rows, chosen)
     members.sort(axis=1)
@@ -312,12 +331,10 @@ def _distinct(rows: int, chosen: int, categories: int, rng: RandomSource) -> NDA
 
 
 def _subsets(rows: int, chosen: int, categories: int, rng: RandomSource) -> Reports:
-    """Bitmaps of uniform sets of ``chosen`` of the numbers 1 .. categories - 1.
-
-    Proof: independent coins of any one probability, then uniform members leave or uniform
-    others join until the size is right. Renaming the numbers renames the outcome and changes no
-    probability, so all sets of the size are alike.
-    """
+    """Bitmaps of uniform sets of ``chosen`` of the numbers 1 .. categories - 1."""
+    # Proof: independent coins of any one probability, then uniform members leave or uniform
+    #   others join until the size is right. Renaming the numbers renames the outcome and changes no
+    #   probability, so all sets of the size are alike.
     maps = packed_bernoulli(_start(chosen, categories), rows=rows, columns=categories, rng=rng)
     maps[:, 0] &= np.uint8(0xFE)
     missing = chosen - _sizes(maps)

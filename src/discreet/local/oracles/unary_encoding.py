@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, ClassVar, TypeVar
@@ -137,7 +137,10 @@ class UnaryEncoding(FrequencyOracle):
             exact=0.0 if gap <= 0 else max(float(gap), 1e-9),
             route="exact law of a report, in integers",
         )
-        return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()
+        certificate = Certificate(
+            mechanism=self.kind, guarantee=self.guarantee, checks=(check,)
+        ).demand()
+        return replace(certificate, drawn=self._looks()).demand()
 
     def __repr__(self) -> str:
         return f"{self.kind}({self.guarantee!r}, categories={self.categories})"
@@ -188,39 +191,100 @@ class ThresholdHistogramEncoding(UnaryEncoding):
 
 
 def sue(*, categories: int, epsilon: Number) -> SymmetricUnary:
-    """Symmetric unary encoding (basic RAPPOR): keep e^(epsilon/2) / (e^(epsilon/2) + 1).
+    """Create symmetric unary encoding (SUE), the basic RAPPOR.
 
-    Theorem: each report is epsilon-DP in the local model; n Var = e^(eps/2) / (e^(eps/2) - 1)^2.
-    Proof: `Unary.ratio` with other = 1 - keep is (keep / other)^2; other is rounded up.
-    Source: Erlingsson, Pihur, Korolova 2014; Wang et al. 2017. F44.
-    Needs: categories >= 2, epsilon > 0 (large enough for a coin of 32 bits).
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`.
+        epsilon: Privacy loss of one report.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local
+        >>> local.sue(categories=4, epsilon=1).guarantee.epsilon() <= 1
+        True
     """
+    # Theorem: each report is epsilon-DP in the local model; n Var = e^(eps/2) / (e^(eps/2) - 1)^2.
+    # Proof: `Unary.ratio` with other = 1 - keep is (keep / other)^2; other is rounded up.
+    # Source: Erlingsson, Pihur, Korolova 2014; Wang et al. 2017. F44.
+    # Needs: categories >= 2, epsilon > 0 (large enough for a coin of 32 bits).
     return _distinct(SymmetricUnary(categories=_categories(categories), epsilon=_eps(epsilon)))
 
 
 def oue(*, categories: int, epsilon: Number) -> OptimizedUnary:
-    """Optimized unary encoding: keep 1/2, other 1 / (e^epsilon + 1).
+    """Create optimized unary encoding (OUE).
 
-    Theorem: each report is epsilon-DP in the local model; n Var = 4 e^eps / (e^eps - 1)^2 + share.
-    Proof: `Unary.ratio` with keep = 1/2 is (1 - other) / other; other is rounded up.
-    Source: Wang, Blocki, Li, Jha 2017. F44.
-    Needs: categories >= 2, epsilon > 0 (large enough for a coin of 32 bits).
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`.
+        epsilon: Privacy loss of one report.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> local.oue(categories=4, epsilon=1).guarantee.epsilon() <= 1
+        True
     """
+    # Theorem: each report is epsilon-DP in the local model; n Var = 4 e^eps / (e^eps - 1)^2 +
+    #   share.
+    # Proof: `Unary.ratio` with keep = 1/2 is (1 - other) / other; other is rounded up.
+    # Source: Wang, Blocki, Li, Jha 2017. F44.
+    # Needs: categories >= 2, epsilon > 0 (large enough for a coin of 32 bits).
     return _distinct(OptimizedUnary(categories=_categories(categories), epsilon=_eps(epsilon)))
 
 
 def threshold_histogram_encoding(
     *, categories: int, epsilon: Number, threshold: Number | str | None = None
 ) -> ThresholdHistogramEncoding:
-    """Thresholded histogram encoding: which entries of one-hot plus Laplace noise pass.
+    """Create threshold histogram encoding (THE), for comparison.
 
-    Theorem: each report is epsilon-DP in the local model. What is really spent (`realized`) is
-    less, so `oue` with that epsilon is better: this is here for comparison.
-    Proof: noise of scale 2/epsilon on a vector of L1 sensitivity 2, then post-processing. The bits
-    are drawn directly: keep = 1 - e^(eps (t - 1) / 2) / 2 and other = e^(-eps t / 2) / 2.
-    Source: Wang, Blocki, Li, Jha 2017. F45.
-    Needs: categories >= 2, epsilon > 0, threshold in [1/2, 1] (left out: the best, on a grid).
+    It spends less than `epsilon`, so `oue` at that epsilon has less error.
+
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`.
+        epsilon: Privacy loss of one report.
+        threshold: Threshold that an entry of the noisy one-hot vector must pass, from 1/2 to 1, as
+            a number or as text such as "7/10". If None, the best one on a grid.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> oracle = local.threshold_histogram_encoding(categories=4, epsilon=1, threshold="7/10")
+        >>> oracle.guarantee.epsilon() <= 1
+        True
     """
+    # Theorem: each report is epsilon-DP in the local model. What is really spent (`realized`) is
+    #   less, so `oue` with that epsilon is better: this is here for comparison.
+    # Proof: noise of scale 2/epsilon on a vector of L1 sensitivity 2, then post-processing. The
+    #   bits are drawn directly: keep = 1 - e^(eps (t - 1) / 2) / 2 and other = e^(-eps t / 2) / 2.
+    # Source: Wang, Blocki, Li, Jha 2017. F45.
+    # Needs: categories >= 2, epsilon > 0, threshold in [1/2, 1] (left out: the best, on a grid).
     eps = _eps(epsilon)
     if threshold is None:
         cut = Fraction(round(best_threshold(float(eps)) * 1024), 1024)

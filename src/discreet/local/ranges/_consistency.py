@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
+from discreet.core.tabular import Record
 from discreet.local.oracles.base import Frequencies
 from discreet.noise.distribution import Floats, Ints
+from discreet.query.result import Result, records
 from discreet.ranges.domain import Domain, span
 
 _ROUNDS = 6
@@ -32,8 +35,8 @@ class BlockShares:
         return tuple(len(edges) - 1 for edges in self.edges)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GridEstimate:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class GridEstimate(Result):
     """Shares of clients in ranges of any attributes.
 
     ``measured`` holds what each group says by itself: unbiased, with exact errors. Answers combine
@@ -44,10 +47,35 @@ class GridEstimate:
     domains: dict[str, Domain]
     measured: dict[tuple[str, ...], BlockShares]
     reports: int
+    guarantee: Guarantee | None = None
+    """What each report satisfies."""
+
+    def _title(self) -> str:
+        return f"Shares of {', '.join(self.domains)} from {self.reports:,} reports"
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - no error is known
+        """List the share of each cell of each attribute; `share` answers any ranges.
+
+        Args:
+            confidence: Without effect: no error is known.
+
+        Returns:
+            One record for each cell: attribute, cell, value, std, low and high, the last three
+            None.
+        """
+        cells = [
+            (name, place) for name, domain in self.domains.items() for place in range(domain.size)
+        ]
+        keys = ((name, str(self.domains[name].label(place))) for name, place in cells)
+        shares = (self._share({name: (place, place + 1)}) for name, place in cells)
+        return records(("attribute", "cell"), keys, value=shares)
 
     def share(self, **ranges: tuple[Any, Any]) -> float:
         """The share of clients in all of these ranges (both ends included; None is open)."""
-        inside = {name: self._ends(name, ends) for name, ends in ranges.items()}
+        return self._share({name: self._ends(name, ends) for name, ends in ranges.items()})
+
+    def _share(self, inside: dict[str, tuple[int, int]]) -> float:
+        """The same for cells from one up to another."""
         names = sorted(inside, key=list(self.domains).index)
         if not names:
             return 1.0

@@ -53,7 +53,33 @@ def best_oracle(
     oracle: Oracles = None,
     max_report_bits: int | None = None,
 ) -> FrequencyOracle:
-    """The oracle of least contrast variance, which is all that a level adds to a range. F49."""
+    """Choose the frequency oracle with the least error for ranges.
+
+    Variances within one percent count as equal; then the shorter report is chosen.
+
+    Args:
+        categories: Number of categories, at least 2. Clients report codes from 0 to `categories -
+            1`.
+        epsilon: Privacy loss of one report.
+        oracle: Oracle, or several to choose from: "grr", "olh", "subset_selection", "oue",
+            "hadamard_response". If None, all of them.
+        max_report_bits: Longest report that clients can send, in bits. If None, 8192 bits.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: A name is unknown, or no report is short enough.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local
+        >>> local.best_oracle(16, epsilon=1).kind
+        'olh'
+    """
     names = (oracle,) if isinstance(oracle, str) else tuple(FACTORIES) if oracle is None else oracle
     for name in as_tuple("oracle", names) or (None,):
         one_of("oracle", name, FACTORIES)
@@ -126,19 +152,18 @@ class LocalVariance(ABC):
         return self._summed(length_energies(self.size, lengths, self._blocks))
 
     def at(self, a: Ints, b: Ints, shares: Floats, *, reports: int | None = None) -> Floats:
-        """For any shares of the cells; with ``reports``, exact for that many clients.
-
-        Theorem: given the numbers of reports ``n_l`` of the levels, the estimate of a range w is
-            unbiased, and its variance is ``sum_l (v_l + k f[u_l]) / n_l - k f[w] / n`` with
-            ``k = n / (n - 1)``. Here u_l are the weights that level l gives to the clients, f[u]
-            is the variance of u over the clients and v_l the mean over them of the variance of a
-            report's contribution: for blocks ``alpha |u|^2 + gamma f(u^2)`` (`spread`), for signed
-            Hadamard responses ``c^2 |u|^2 - f(u^2)``.
-        Proof: docs/theory/local-ranges.md. The clients are split over the levels at random, so two
-            levels' means of u and v have covariance ``-k f[u, v] / n`` and one level's has variance
-            ``k f[u] (1/n_l - 1/n)``. Summed over levels, the terms with 1/n are ``k f[sum_l u_l]``,
-            and the u_l of a client sum to w (and a constant), because least squares is unbiased.
-        """
+        """For any shares of the cells; with ``reports``, exact for that many clients."""
+        # Theorem: given the numbers of reports `n_l` of the levels, the estimate of a range w is
+        #   unbiased, and its variance is `sum_l (v_l + k f[u_l]) / n_l - k f[w] / n` with
+        #   `k = n / (n - 1)`. Here u_l are the weights that level l gives to the clients, f[u]
+        #   is the variance of u over the clients and v_l the mean over them of the variance of a
+        #   report's contribution: for blocks `alpha |u|^2 + gamma f(u^2)` (`spread`), for signed
+        #   Hadamard responses `c^2 |u|^2 - f(u^2)`.
+        # Proof: docs/theory/local-ranges.md. The clients are split over the levels at random, so
+        #   two levels' means of u and v have covariance `-k f[u, v] / n` and one level's has
+        #   variance `k f[u] (1/n_l - 1/n)`. Summed over levels, the terms with 1/n are `k f[sum_l
+        #   u_l]`, and the u_l of a client sum to w (and a constant), because least squares is
+        #   unbiased.
         sums = np.zeros(self.padded + 1)
         sums[1 : len(shares) + 1] = np.cumsum(shares)
         sums[len(shares) + 1 :] = sums[len(shares)]
@@ -163,18 +188,16 @@ class LocalVariance(ABC):
 
 
 def spread(oracle: FrequencyOracle) -> Spread:
-    """How an oracle's estimates of contrasts vary, from the laws that it states.
-
-    Theorem: if no category is treated differently from another, the covariance of the estimates
-        from a report of a client with value x is
-        ``alpha I + beta 11' + gamma e_x e_x' + kappa (e_x 1' + 1 e_x')``, so a contrast u (weights
-        that sum to zero) has the variance ``alpha |u|^2 + gamma u_x^2``.
-    Proof: permutations of the categories that keep x leave the covariance as it is; these four
-        matrices span what they leave. Sums over 1 and 2 categories without and with x then are
-        ``alpha + beta``, ``2 alpha + 4 beta``, and these plus ``gamma + 2 kappa`` and
-        ``gamma + 4 kappa``: solve for alpha and gamma.
-    Source: F13, F47, F48, F49.
-    """
+    """How an oracle's estimates of contrasts vary, from the laws that it states."""
+    # Theorem: if no category is treated differently from another, the covariance of the estimates
+    #   from a report of a client with value x is
+    #   `alpha I + beta 11' + gamma e_x e_x' + kappa (e_x 1' + 1 e_x')`, so a contrast u (weights
+    #   that sum to zero) has the variance `alpha |u|^2 + gamma u_x^2`.
+    # Proof: permutations of the categories that keep x leave the covariance as it is; these four
+    #   matrices span what they leave. Sums over 1 and 2 categories without and with x then are
+    #   `alpha + beta`, `2 alpha + 4 beta`, and these plus `gamma + 2 kappa` and
+    #   `gamma + 4 kappa`: solve for alpha and gamma.
+    # Source: F13, F47, F48, F49.
     if oracle.categories == 2:  # the only contrast is (1, -1): |u|^2 and u_x^2 tell the same
         return oracle.contrast_variance(), 0.0
     one, two = (float(oracle.range_variance(length, 0.0)) for length in (1, 2))
@@ -289,10 +312,9 @@ def _steps(
     covered ones, untouched ones and the one with the last. Masses are shares of the clients, gains
     the covered share of the smaller block less that of the larger. Where both ends are in one
     block, the last three rows have no mass.
-
-    Proof: P w is 0 or 1 off the two paths to the ends, and stays so below; masses of runs of blocks
-        are differences of prefix sums.
     """
+    # Proof: P w is 0 or 1 off the two paths to the ends, and stays so below; masses of runs of
+    #   blocks are differences of prefix sums.
     above = _Ends(a, b, blocks[-1])
     for block in reversed(blocks[:-1]):
         here = _Ends(a, b, block)

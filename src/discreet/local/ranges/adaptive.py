@@ -24,7 +24,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.local.oracles.base import Frequencies, FrequencyOracle
 from discreet.local.randomizer import LocalRandomizer, Reports, Tally
 from discreet.local.ranges._variance import best_oracle
-from discreet.local.ranges.hierarchical import place
+from discreet.local.ranges.hierarchical import end_labels, place
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource
@@ -46,11 +46,10 @@ class CollectedLevel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PartitionOracle(LocalRandomizer):
-    """Reports which block of a public partition holds the value.
+    """Reports which block of a public partition holds the value."""
 
-    Theorem: epsilon-DP in the local model, whatever the partition.
-    Proof: the block is a public function of the value, reported by an epsilon-DP oracle.
-    """
+    # Theorem: epsilon-DP in the local model, whatever the partition.
+    # Proof: the block is a public function of the value, reported by an epsilon-DP oracle.
 
     kind: ClassVar[str] = "ranges.partition"
     epsilon: Fraction
@@ -99,7 +98,12 @@ class PartitionOracle(LocalRandomizer):
         return self.oracle.estimate(counts, reports)
 
     def certify(self) -> Certificate:
-        return self.oracle.certify()
+        inner = self.oracle.certify()
+        drawn = (*inner.drawn, *self._looks())
+        return replace(inner, mechanism=self.kind, guarantee=self.guarantee, drawn=drawn).demand()
+
+    def _farthest(self, many: int) -> tuple[Any, Any]:
+        return end_labels(self.domain, many)
 
 
 def described(
@@ -272,14 +276,36 @@ def _downward(block: Block, value: float) -> list[float]:
 
 
 def adaptive_hierarchy(*, domain: Domain, epsilon: Number, branching: int = 2) -> AdaptiveHierarchy:
-    """Start an adaptive tree: split the clients evenly and publicly over its ``rounds``.
+    """Create an adaptive hierarchical histogram (AHEAD).
 
-    Theorem: each client, who reports in one round, is epsilon-DP in the local model.
-    Proof: a round's partition depends on other clients' noisy reports only; given it, the report is
-    epsilon-DP. Shuffling amplifies among the clients of one round, since rounds are public.
-    Source: Du et al. 2021 (AHEAD). F53, with least squares over all rounds.
-    Needs: at least two cells, branching >= 2.
+    Each client reports in one of several rounds. Cells with many clients are divided further in the
+    next round.
+
+    Args:
+        domain: Declared domain of the values, such as `ranges.integers(0, 255)`.
+        epsilon: Privacy loss of one report.
+        branching: Number of parts into which a cell is divided, at least 2.
+
+    Returns:
+        The hierarchy, with the randomizer of the current round.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local, ranges
+        >>> local.adaptive_hierarchy(domain=ranges.integers(0, 7), epsilon=1).rounds
+        3
     """
+    # Theorem: each client, who reports in one round, is epsilon-DP in the local model.
+    # Proof: a round's partition depends on other clients' noisy reports only; given it, the report
+    #   is epsilon-DP. Shuffling amplifies among the clients of one round, since rounds are public.
+    # Source: Du et al. 2021 (AHEAD). F53, with least squares over all rounds.
+    # Needs: at least two cells, branching >= 2.
     if check_domain(domain).size < 2:
         raise InvalidArgument("domain must have at least two cells.")
     width = count("branching", branching, minimum=2)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -45,16 +45,16 @@ from discreet.ranges.workload import energies
 class HaarResponse(LocalRandomizer):
     """One of ``2 * pairs`` halves; estimated is, for each pair, left minus right.
 
-    Theorem: a report is epsilon-DP in the local model, exactly; ``c s H[v]``, for the sign s and
-        the row v of the Hadamard matrix that it names, is an unbiased estimate of the signed
-        one-hot vector of its client, with second moments ``c^2 I``, ``c = 1 / tanh(eps / 2)``.
-    Proof: the row is uniform whatever the value; the sign is a binary randomized response with odds
-        ``e^eps``, whose mean is 1/c times the true sign ``s_x H[v, x]``. Rows of H are orthogonal.
-    Source: Nguyen et al. 2016; Kulkarni, Cormode, Srivastava 2018; F46, F51.
-
     A report is twice the row, plus one for a negative sign, in the fewest whole bytes, the lowest
     first. A server keeps the sum of signs of each row.
     """
+
+    # Theorem: a report is epsilon-DP in the local model, exactly; `c s H[v]`, for the sign s and
+    #   the row v of the Hadamard matrix that it names, is an unbiased estimate of the signed
+    #   one-hot vector of its client, with second moments `c^2 I`, `c = 1 / tanh(eps / 2)`.
+    # Proof: the row is uniform whatever the value; the sign is a binary randomized response with
+    #   odds `e^eps`, whose mean is 1/c times the true sign `s_x H[v, x]`. Rows of H are orthogonal.
+    # Source: Nguyen et al. 2016; Kulkarni, Cormode, Srivastava 2018; F46, F51.
 
     kind: ClassVar[str] = "halves"
     pairs: int
@@ -106,7 +106,22 @@ class HaarResponse(LocalRandomizer):
         """The divergence of the reports of two clients, from the coin."""
         part = f"{self.pairs} pairs of halves"
         check = coin_check(part, self._lie, epsilon=self.epsilon, light=1, heavy=1)
-        return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()
+        certificate = Certificate(
+            mechanism=self.kind, guarantee=self.guarantee, checks=(check,)
+        ).demand()
+        return replace(certificate, drawn=self._looks()).demand()
+
+    def _farthest(self, many: int) -> tuple[Any, Any]:
+        return np.zeros(many, dtype=np.int64), np.full(many, 2 * self.pairs - 1)
+
+    def _told(self, counts: Ints) -> Floats:
+        """Half of what each pair's signs say, from their transform: at most 1/2 a report."""
+        return walsh_hadamard(counts) / 2
+
+    def _stated(self, last: bool) -> Floats | None:  # noqa: FBT001 - one of two values
+        means = np.zeros(self.pairs)
+        means[-1 if last else 0] = (-0.5 if last else 0.5) / self.scale
+        return means
 
     def _lie(self, precision: int) -> Enclosure:
         """Enclose r / (1 + r) with r = e^-epsilon."""
@@ -195,12 +210,34 @@ def described(*, epsilon: Fraction, domain: dict[str, Any], shares: list[str]) -
 def haar_wavelet(
     *, domain: Domain, epsilon: Number, workload: WorkloadLike | None = None
 ) -> LocalHaar:
-    """The Haar wavelet with equally many clients on every level, or the best for a workload.
+    """Create a Haar wavelet for ranges in the local model.
 
-    Proof: the mean variance is ``c^2 sum_j (E_(j-1) - E_j) / (2^j p_j)`` less a constant, so by
-        Lagrange the best p_j go with the root of ``(E_(j-1) - E_j) / 2^j``.
-    Source: Kulkarni, Cormode, Srivastava 2018; F51.
+    Args:
+        domain: Declared domain of the values, such as `ranges.integers(0, 255)`.
+        epsilon: Privacy loss of one report.
+        workload: Ranges that matter: "all", "points", "short", "long", "prefixes", pairs of labels,
+            or a workload of `ranges.workload`. It decides how many clients report about each level.
+            If None, all levels have the same number.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local, ranges
+        >>> wavelet = local.haar_wavelet(domain=ranges.integers(0, 7), epsilon=1)
+        >>> wavelet.guarantee.epsilon() <= 1
+        True
     """
+    # Proof: the mean variance is `c^2 sum_j (E_(j-1) - E_j) / (2^j p_j)` less a constant, so by
+    #   Lagrange the best p_j go with the root of `(E_(j-1) - E_j) / 2^j`.
+    # Source: Kulkarni, Cormode, Srivastava 2018; F51.
     if check_domain(domain).size < 2:
         raise InvalidArgument("a domain needs at least two cells: with one, all is known.")
     height = (domain.size - 1).bit_length()

@@ -51,14 +51,14 @@ _FINEST = 1 << 32
 class LevelReports(LocalRandomizer):
     """A randomizer that draws a level and reports a block of it.
 
-    Theorem: if every level's randomizer is epsilon-DP in the local model, so is the whole report.
-    Proof: the level has the same law for every value, and given the level the report is that of its
-        randomizer: ``P(l, y | x) = p_l P_l(y | x) <= e^eps p_l P_l(y | x')``.
-    Source: Kulkarni, Cormode, Srivastava 2018; F16. docs/theory/local-ranges.md.
-
     A report is the level in one byte (none if there is one level), then the level's report, then
     zeros up to the longest. A server keeps each level's counts and its number of reports.
     """
+
+    # Theorem: if every level's randomizer is epsilon-DP in the local model, so is the whole report.
+    # Proof: the level has the same law for every value, and given the level the report is that of
+    #   its randomizer: `P(l, y | x) = p_l P_l(y | x) <= e^eps p_l P_l(y | x')`.
+    # Source: Kulkarni, Cormode, Srivastava 2018; F16. docs/theory/local-ranges.md.
 
     domain: Domain
     shares: tuple[Fraction, ...]
@@ -141,10 +141,18 @@ class LevelReports(LocalRandomizer):
 
     def certify(self) -> Certificate:
         """The certificates of all levels."""
-        checks = [check for part in self.parts for check in part.certify().checks]
+        found = [part.certify() for part in self.parts]
+        checks = dict.fromkeys(check for part in found for check in part.checks)
+        drawn = dict.fromkeys(look for part in found for look in part.drawn)
         return Certificate(
-            mechanism=self.kind, guarantee=self.guarantee, checks=tuple(dict.fromkeys(checks))
+            mechanism=self.kind,
+            guarantee=self.guarantee,
+            checks=tuple(checks),
+            drawn=(*drawn, *self._looks()),
         ).demand()
+
+    def _farthest(self, many: int) -> tuple[Any, Any]:
+        return end_labels(self.domain, many)
 
     def _levels(self, number: int, rng: RandomSource) -> Ints:
         """Levels, each with exactly the probability of its share."""
@@ -174,6 +182,14 @@ def place(domain: Domain, value: ArrayLike) -> Ints:
     if cells.size and not 0 <= cells.min() <= cells.max() < domain.size:
         raise OutOfDomain(f"value must lie in the declared domain {domain}; clip it before.")
     return np.ascontiguousarray(cells, dtype=np.int64).ravel()
+
+
+def end_labels(domain: Domain, many: int) -> tuple[list[Any], list[Any]]:
+    """Labels of the first and of the last cell, for so many clients each."""
+    first, last = domain.label(0), domain.label(domain.size - 1)
+    if isinstance(domain, BinnedDomain):
+        first, last = domain.edges[0], domain.edges[-1]
+    return [first] * many, [last] * many
 
 
 def _in_bins(domain: BinnedDomain, value: ArrayLike) -> Ints:
@@ -331,7 +347,33 @@ def blocks(
 def flat_histogram(
     *, domain: Domain, epsilon: Number, oracle: Oracles = None, max_report_bits: int | None = None
 ) -> LocalHierarchicalHistogram:
-    """A histogram alone; its answers are projected on the known total  (F15)."""
+    """Create a flat histogram for ranges in the local model.
+
+    The answers are adjusted to the known number of clients.
+
+    Args:
+        domain: Declared domain of the values, such as `ranges.integers(0, 255)`.
+        epsilon: Privacy loss of one report.
+        oracle: Frequency oracle to use, such as "oue", or several to choose from. If None, the one
+            with the least error.
+        max_report_bits: Longest report that clients can send, in bits. If None, 8192 bits.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local, ranges
+        >>> histogram = local.flat_histogram(domain=ranges.integers(0, 7), epsilon=1)
+        >>> histogram.guarantee.epsilon() <= 1
+        True
+    """
     return blocks(
         domain=domain, epsilon=epsilon, sizes=(1,), oracle=oracle, max_report_bits=max_report_bits
     )
@@ -345,7 +387,36 @@ def hierarchical_histogram(
     oracle: Oracles = None,
     max_report_bits: int | None = None,
 ) -> LocalHierarchicalHistogram:
-    """A tree of one branching with equally many clients on every level but the root."""
+    """Create a hierarchical histogram for ranges in the local model.
+
+    All levels have one branching, and the same number of clients.
+
+    Args:
+        domain: Declared domain of the values, such as `ranges.integers(0, 255)`.
+        epsilon: Privacy loss of one report.
+        branching: Number of parts into which a block is divided, at least 2.
+        oracle: Frequency oracle to use, such as "oue", or several to choose from. If None, the one
+            with the least error.
+        max_report_bits: Longest report that clients can send, in bits. If None, 8192 bits.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> tree = local.hierarchical_histogram(domain=ranges.integers(0, 7), epsilon=1)
+        >>> tree.guarantee.epsilon() <= 1
+        True
+
+    See Also:
+        `optimal_hierarchical_histogram`.
+    """
     check.count("branching", branching, minimum=2)
     sizes = [1]
     while sizes[-1] * branching < check_domain(domain).size:

@@ -24,7 +24,7 @@ from discreet.local.oracles.base import FrequencyOracle
 from discreet.local.randomizer import LocalRandomizer, Reports, Tally
 from discreet.local.ranges._consistency import BlockShares, GridEstimate
 from discreet.local.ranges._variance import best_oracle
-from discreet.local.ranges.hierarchical import place
+from discreet.local.ranges.hierarchical import end_labels, place
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
@@ -159,14 +159,28 @@ class HybridGrid(LocalRandomizer):
             measured[group] = BlockShares(
                 edges=tuple(self.edges(name, group) for name in group), shares=found
             )
-        return GridEstimate(domains=dict(self.domains), measured=measured, reports=reports)
+        return GridEstimate(
+            domains=dict(self.domains),
+            measured=measured,
+            reports=reports,
+            guarantee=self.guarantee,
+        )
 
     def certify(self) -> Certificate:
         """The certificates of all groups."""
-        checks = [check for group in self.groups for check in self.oracle(group).certify().checks]
+        found = [self.oracle(group).certify() for group in self.groups]
+        checks = dict.fromkeys(check for part in found for check in part.checks)
+        drawn = dict.fromkeys(look for part in found for look in part.drawn)
         return Certificate(
-            mechanism=self.kind, guarantee=self.guarantee, checks=tuple(dict.fromkeys(checks))
+            mechanism=self.kind,
+            guarantee=self.guarantee,
+            checks=tuple(checks),
+            drawn=(*drawn, *self._looks()),
         ).demand()
+
+    def _farthest(self, many: int) -> tuple[Any, Any]:
+        ends = {name: end_labels(domain, many) for name, domain in self.domains}
+        return ({name: ends[name][0] for name in ends}, {name: ends[name][1] for name in ends})
 
 
 def granularity(
@@ -202,14 +216,38 @@ def hybrid_grid(
     fine: int | None = None,
     coarse: int | None = None,
 ) -> HybridGrid:
-    """Ranges over any of several attributes; say how many ``expected_clients``, or both grids.
+    """Create a hybrid-dimensional grid (HDG) for ranges of several attributes.
 
-    Theorem: each report is epsilon-DP in the local model: all attributes of a client together.
-    Proof: the group is drawn without the values, and a block of it is a public function of them,
-    reported by an epsilon-DP oracle.
-    Source: Yang, Wang, Li, Zhang, Chen 2020 (HDG). F55.
-    Needs: two to sixteen attributes of two cells or more; the coarse grid divides the fine one.
+    Give `expected_clients`, or both `fine` and `coarse`.
+
+    Args:
+        attributes: Declared domain of each attribute by name, two to sixteen.
+        epsilon: Privacy loss of one report about all attributes of a client.
+        expected_clients: Expected number of clients, which decides the grids.
+        fine: Number of cells of the grid of one attribute, a multiple of `coarse`.
+        coarse: Number of cells of each axis of the grid of two attributes.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for all attributes of the client together, in the local model.
+
+    Examples:
+        >>> from discreet import local, ranges
+        >>> domain = ranges.integers(0, 7)
+        >>> grid = local.hybrid_grid({"a": domain, "b": domain}, epsilon=1, expected_clients=10_000)
+        >>> grid.guarantee.epsilon() <= 1
+        True
     """
+    # Theorem: each report is epsilon-DP in the local model: all attributes of a client together.
+    # Proof: the group is drawn without the values, and a block of it is a public function of them,
+    #   reported by an epsilon-DP oracle.
+    # Source: Yang, Wang, Li, Zhang, Chen 2020 (HDG). F55.
+    # Needs: two to sixteen attributes of two cells or more; the coarse grid divides the fine one.
     if not 2 <= len(as_mapping("attributes", attributes)) <= 16:
         raise InvalidArgument(f"attributes must name 2 to 16 domains, got {len(attributes)}.")
     if any(check_domain(domain).size < 2 for domain in attributes.values()):

@@ -17,6 +17,8 @@ import numpy as np
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
+from discreet.core.tabular import Record, Tabular
 from discreet.local.ranges._variance import ALIKE, LONGEST, HierarchicalVariance, Oracles
 from discreet.local.ranges.haar import LocalHaar, haar_wavelet
 from discreet.local.ranges.hierarchical import (
@@ -47,15 +49,42 @@ def optimal_hierarchical_histogram(
     oracle: Oracles = None,
     max_report_bits: int | None = None,
 ) -> LocalHierarchicalHistogram:
-    """The nested blocks of least mean variance over a workload, for equally frequent cells.
+    """Create the hierarchical histogram with the least mean variance for a workload.
 
-    Theorem: for given levels and oracles the mean variance is convex in the shares of clients, and
-        its minimum is found; the law of what is returned is exact.
-    Proof: it is ``sum_j d_j / lambda_j`` less a constant, with energies that fall by ``d_j >= 0``
-        and ``lambda_j`` linear in the shares. Levels that get (almost) nobody are left out.
-    Source: F50; docs/theory/local-ranges.md. Among all powers of two, every largest block is tried:
-        it decides how far the domain is filled up.
+    The variance is the one for equally frequent cells.
+
+    Args:
+        domain: Declared domain of the values, such as `ranges.integers(0, 255)`.
+        epsilon: Privacy loss of one report.
+        workload: Ranges that matter: "all", "points", "short", "long", "prefixes", pairs of labels,
+            or a workload of `ranges.workload`.
+        oracle: Frequency oracle to use, such as "oue", or several to choose from. If None, the one
+            with the least error.
+        max_report_bits: Longest report that clients can send, in bits. If None, 8192 bits.
+
+    Returns:
+        A local randomizer with `randomize` for clients and `estimate` for the server.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Each report is epsilon-DP for the client in the local model: neighbors are any two values of
+        the client.
+
+    Examples:
+        >>> from discreet import local, ranges
+        >>> domain = ranges.integers(0, 7)
+        >>> tree = local.optimal_hierarchical_histogram(domain=domain, epsilon=1, workload="all")
+        >>> tree.guarantee.epsilon() <= 1
+        True
     """
+    # Theorem: for given levels and oracles the mean variance is convex in the shares of clients,
+    #   and its minimum is found; the law of what is returned is exact.
+    # Proof: it is `sum_j d_j / lambda_j` less a constant, with energies that fall by `d_j >= 0`
+    #   and `lambda_j` linear in the shares. Levels that get (almost) nobody are left out.
+    # Source: F50; docs/theory/local-ranges.md. Among all powers of two, every largest block is
+    #   tried: it decides how far the domain is filled up.
     if check_domain(domain).size < 2:
         raise InvalidArgument("a domain needs at least two cells: with one, all is known.")
     check.positive("epsilon", epsilon)
@@ -151,8 +180,8 @@ class LocalCandidate:
         return np.sqrt(self.expected_clients * self.randomizer.law.by_length(np.asarray(lengths)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocalPlan:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LocalPlan(Tabular):
     """Candidates, best first."""
 
     domain: Domain
@@ -173,8 +202,37 @@ class LocalPlan:
         close = [one for one in self.candidates if one.mean <= least * ALIKE]
         return min(close, key=lambda one: one.bits)
 
+    def rows(self) -> list[Record]:
+        """List each candidate with its errors, best first.
+
+        Examples:
+            >>> from discreet import local, ranges
+            >>> cells = ranges.integers(0, 7)
+            >>> plan = local.plan_collection(cells, "points", epsilon=1, expected_clients=1_000)
+            >>> errors = [row["rmse"] for row in plan.rows()]
+            >>> errors == sorted(errors)
+            True
+        """
+        return [
+            {"strategy": one.name, "rmse": one.rmse, "mean": one.mean, "largest": one.largest}
+            | {"bits": one.bits}
+            for one in self.candidates
+        ]
+
     def curves(self, lengths: Ints | None = None) -> tuple[Ints, dict[str, Floats]]:
-        """Error against range length for every candidate."""
+        """Return the error of every candidate by the length of a range.
+
+        Args:
+            lengths: Lengths, in cells. If None, some of all sizes.
+
+        Returns:
+            The lengths, and the errors of each candidate by its name.
+
+        Examples:
+            >>> lengths, errors = plan.curves()
+            >>> len(errors) == len(plan.rows())
+            True
+        """
         given = lengths_of(self.domain.size) if lengths is None else np.asarray(lengths)
         return given, {one.name: one.by_length(given) for one in self.candidates}
 
@@ -189,7 +247,7 @@ class LocalPlan:
         lines = [head]
         for one in self.candidates:
             numbers = [one.mean, one.largest, one.rmse]
-            lines.append([one.name, *(f"{number:.4g}" for number in numbers), str(one.bits)])
+            lines.append([one.name, *map(short, numbers), str(one.bits)])
         title = f"Ranges of {self.domain}, {self.workload}, epsilon {float(self.epsilon):g} local"
         return "\n".join([title, *table(lines)])
 
@@ -204,19 +262,38 @@ def plan_collection(
     expected_clients: int,
     max_report_bits: int | None = None,
 ) -> LocalPlan:
-    """Rank the structures of the local model by their mean squared error. Reads no data.
+    """Compare the randomizers for ranges in the local model by their error.
 
-    ``workload`` says which ranges matter, as in `plan_ranges`: "all", "short", pairs of labels.
-    ``expected_clients`` will report; ``max_report_bits`` is the longest report that they can
-    afford.
+    No data are read. The errors are exact for equally frequent cells.
 
-    Theorem: the stated variances are exact, given that every level gets its share of the reports,
-        if all cells are equally frequent and the blocks fill the domain; at other distributions the
-        law is as exact (`LocalVariance.at`), but needs to know them.
-    Proof: docs/theory/local-ranges.md.
-    Source: F49, F50, F51, F59.
-    Needs: a declared domain of at least two cells.
+    Args:
+        domain: Declared domain of the values, such as `ranges.integers(0, 255)`.
+        workload: Ranges that matter: "all", "points", "short", "long", "prefixes", pairs of labels,
+            or a workload of `ranges.workload`.
+        epsilon: Privacy loss of one report.
+        expected_clients: Expected number of clients.
+        max_report_bits: Longest report that clients can send, in bits. If None, 8192 bits.
+
+    Returns:
+        A plan: every randomizer with its error. `plan.best` has the smallest error.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        The plan releases nothing. Each report of its randomizers is epsilon-DP in the local model.
+
+    Examples:
+        >>> plan = local.plan_collection(domain, "points", epsilon=1, expected_clients=10_000)
+        >>> plan.best.guarantee.epsilon() <= 1
+        True
     """
+    # Theorem: the stated variances are exact, given that every level gets its share of the reports,
+    #   if all cells are equally frequent and the blocks fill the domain; at other distributions the
+    #   law is as exact (`LocalVariance.at`), but needs to know them.
+    # Proof: docs/theory/local-ranges.md.
+    # Source: F49, F50, F51, F59.
+    # Needs: a declared domain of at least two cells.
     exact = check.positive("epsilon", epsilon)
     check.count("expected_clients", expected_clients)
     if max_report_bits is not None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.special import ndtri
 
-from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.guarantee import Guarantee, describe_epsilon
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
 from discreet.local.ranges._variance import HaarVariance, HierarchicalVariance, Spread
@@ -52,12 +52,27 @@ class LevelEstimate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LocalRanges(RangeAnswers):
-    """Estimated numbers of clients in all ranges of a domain.
+    """Hold estimated numbers of clients in all ranges of a domain.
 
-    Answers are unbiased and consistent; they add up to the number of reports, which is public in
-    the local model. Errors are the exact law of the structure, read at the estimated shares of the
-    cells (made monotone); intervals, bands and quantiles take errors to be normal, which they
-    nearly are from some hundred reports on.
+    Answers are unbiased and consistent. They add up to the number of reports, which is public in
+    the local model. Standard deviations come from the exact variance at the estimated shares.
+    Intervals, bands and quantiles assume normal errors, which is nearly right from some hundred
+    reports on.
+
+    Args:
+        domain: Declared domain of the values.
+        structure: Structure of the reports, such as a hierarchical histogram.
+        levels: Estimates of each level.
+        reports: Number of reports.
+        guarantee: Privacy guarantee of one report.
+
+    Examples:
+        >>> from discreet import local, ranges
+        >>> histogram = local.flat_histogram(domain=ranges.integers(0, 3), epsilon=1)
+        >>> aggregator = local.Aggregator(histogram).add(histogram.randomize([0, 1, 1, 3] * 50))
+        >>> estimate = aggregator.estimate()
+        >>> round(estimate.answer(0, 3))
+        200
     """
 
     domain: Domain
@@ -101,18 +116,50 @@ class LocalRanges(RangeAnswers):
         )
 
     def share(self, lower: Any = None, upper: Any = None) -> float:
-        """The share of the clients between two labels, both included; None is an open end."""
+        """Return the share of the clients between two labels.
+
+        Args:
+            lower: Label of the first cell of the range. If None, the range is open below.
+            upper: Label of the last cell, included. If None, the range is open above.
+
+        Returns:
+            The estimated share. It can be negative.
+
+        Examples:
+            >>> round(estimate.share(0, 3), 6)
+            1.0
+        """
         return self.answer(lower, upper) / max(self.reports, 1)
 
     def nonnegative(self) -> NonnegativeRelease:
-        """Cells that are not negative and sum to the number of reports."""
+        """Estimate cells that are not negative and add up to the number of reports.
+
+        This is post-processing: it costs nothing. The intervals are lost.
+
+        Returns:
+            Cells that are not negative, for all ranges.
+
+        Examples:
+            >>> bool((estimate.nonnegative().cells >= 0).all())
+            True
+        """
         total = float(self.reports)
         strategy = replace(self._strategy, size=self.domain.size)
         cells = polish.non_negative(strategy, self._noise, self.cells, total=total)
-        return NonnegativeRelease(domain=self.domain, cells=cells, pinned=total)
+        return NonnegativeRelease(
+            domain=self.domain, cells=cells, pinned=total, guarantee=self.guarantee
+        )
 
     def to_json(self) -> str:
-        """The whole artifact as text; ``from_json`` reads it back."""
+        """Return the whole estimate as JSON text, for `from_json`.
+
+        Returns:
+            Text with the structure and the estimates.
+
+        Examples:
+            >>> local.LocalRanges.from_json(estimate.to_json()).reports
+            200
+        """
         levels = [
             {
                 "block": level.block,
@@ -134,7 +181,21 @@ class LocalRanges(RangeAnswers):
 
     @classmethod
     def from_json(cls, text: str) -> LocalRanges:
-        """The artifact of a text."""
+        """Read an estimate back from the text of `to_json`.
+
+        Args:
+            text: Text of `to_json`.
+
+        Returns:
+            The estimate.
+
+        Raises:
+            InvalidArgument: The text is no such estimate.
+
+        Examples:
+            >>> local.LocalRanges.from_json(estimate.to_json()).domain
+            IntegerDomain(lower=0, upper=3)
+        """
         with canonical.reading("a release of local ranges"):
             content = json.loads(text)
             if content["discreet_local_ranges"] != VERSION:
@@ -156,7 +217,7 @@ class LocalRanges(RangeAnswers):
         kind = "Haar wavelet" if self.structure == "haar" else f"blocks of {blocks}"
         return (
             f"ranges of {self.domain} from {self.reports:,} local reports "
-            f"({kind}; {self.guarantee!r})"
+            f"({kind}; {describe_epsilon(self.guarantee)})"
         )
 
     __repr__ = __str__

@@ -27,14 +27,13 @@ def unbiased_variance(wave: SquareWave, first: Ints, last: Ints) -> Floats:
     If all cells are equally frequent, and conditional on the data. The estimates of `SquareWave`
     are not unbiased: that no share is negative, early stopping and smoothing bring their error far
     below this unless there are very many reports.
-
-    Theorem: with M the channel and f the uniform shares, the best linear unbiased estimate of w'f
-        has n times the variance w' J^-1 w - sum f w^2, where J = M' diag(1 / Mf) M.
-    Proof: B = J^-1 M' diag(1 / Mf) satisfies B M = 1; one report's column of B has the covariance
-        B diag(Mf) B' - ff' = J^-1 - ff' if the client is drawn from f. Of that, diag(f) - ff' is
-        the drawing of clients, which is no error. By Gauss and Markov no other B does better.
-    Source: F52 (the Cramer-Rao bound), less the drawing of clients.
     """
+    # Theorem: with M the channel and f the uniform shares, the best linear unbiased estimate of w'f
+    #   has n times the variance w' J^-1 w - sum f w^2, where J = M' diag(1 / Mf) M.
+    # Proof: B = J^-1 M' diag(1 / Mf) satisfies B M = 1; one report's column of B has the covariance
+    #   B diag(Mf) B' - ff' = J^-1 - ff' if the client is drawn from f. Of that, diag(f) - ff' is
+    #   the drawing of clients, which is no error. By Gauss and Markov no other B does better.
+    # Source: F52 (the Cramer-Rao bound), less the drawing of clients.
     cells = wave.cells
     if cells > _MOST_CELLS:
         raise InvalidArgument(f"wave must have at most {_MOST_CELLS} cells for this, got {cells}.")
@@ -69,10 +68,32 @@ def simulate_square_wave_error(
     runs: int = 20,
     rng: RandomSource | None = None,
 ) -> SimulatedError:
-    """The mean square error over all ranges if the clients were distributed like ``shares``.
+    """Simulate the mean squared error of a square wave over all ranges.
 
-    Heuristic: no theorem. A guess of the distribution (by default uniform, which suits smoothing)
-    decides what comes out; no private value is involved.
+    The result depends on your guess of the distribution. No private value is involved.
+
+    Args:
+        wave: Randomizer, made by `square_wave`.
+        reports: Number of reports.
+        shares: Guess of the share of clients in each cell. If None, uniform, which suits smoothing.
+        smooth: Whether the estimate is smoothed.
+        runs: Number of simulated collections.
+        rng: Random source of the simulation. If None, the operating system's.
+
+    Returns:
+        The mean squared error, and the standard deviation of this mean.
+
+    Raises:
+        InvalidArgument: An argument is not valid.
+
+    Privacy:
+        Nothing private is read.
+
+    Examples:
+        >>> from discreet import local
+        >>> wave = local.square_wave(cells=8, epsilon=1)
+        >>> local.simulate_square_wave_error(wave, reports=1000, runs=2).runs
+        2
     """
     n, repeated = count("reports", reports), count("runs", runs, minimum=2)
     guess = np.full(wave.cells, 1.0) if shares is None else np.asarray(shares, dtype=np.float64)

@@ -43,17 +43,15 @@ class BoundedOutputs:
     shift: int
 
     def keeps_pure(self, scale: Fraction, epsilon: Fraction) -> bool:
-        """Whether a scale is epsilon-DP, decided in whole numbers.
-
-        Theorem: if and only if ``e^-epsilon (1 + r - r^(d+1) - r^(w-d+1)) <= r^d (1 - r^(w+1))``,
-            d the shift and w the span; an enclosure that cannot tell says no.
-        Proof: Z(q) is proportional to ``1 + r - r^(q+1) - r^(w-q+1)``, concave in q, so log Z is,
-            and ``log Z(q + s) - log Z(q)`` is largest at q = 0. The largest loss of a pair (q, q +
-            s) is ``s / scale`` plus that, attained at outputs up to q. It grows with s, because
-            ``Z(q + 1) >= r Z(q)`` term by term. So the worst pair is (0, d), and by reflection
-            (w, w - d) for the other order. The inequality is its loss, multiplied out.
-        Source: Holohan, Antonatos, Braghin, Mac Aonghusa 2020, here on a lattice. B44.
-        """
+        """Whether a scale is epsilon-DP, decided in whole numbers."""
+        # Theorem: if and only if `e^-epsilon (1 + r - r^(d+1) - r^(w-d+1)) <= r^d (1 - r^(w+1))`,
+        #   d the shift and w the span; an enclosure that cannot tell says no.
+        # Proof: Z(q) is proportional to `1 + r - r^(q+1) - r^(w-q+1)`, concave in q, so log Z is,
+        #   and `log Z(q + s) - log Z(q)` is largest at q = 0. The largest loss of a pair (q, q +
+        #   s) is `s / scale` plus that, attained at outputs up to q. It grows with s, because
+        #   `Z(q + 1) >= r Z(q)` term by term. So the worst pair is (0, d), and by reflection
+        #   (w, w - d) for the other order. The inequality is its loss, multiplied out.
+        # Source: Holohan, Antonatos, Braghin, Mac Aonghusa 2020, here on a lattice. B44.
         work = _PRECISION + int(scale).bit_length() + int(2 * epsilon)
         d, w = self.shift, self.span
         exponents = (epsilon, 1 / scale, (d + 1) / scale, (w - d + 1) / scale)
@@ -92,28 +90,24 @@ class BoundedOutputs:
         return -np.expm1(-(self.span - q + 1) / t) - math.exp(-1 / t) * np.expm1(-q / t)
 
     def bound(self, low: Floats, high: Floats, scale: float, epsilon: float) -> Floats:
-        """At least the divergence of every center from ``low`` to ``high``.
-
-        Proof: log Z is concave, so the ratio falls in the center and is at most that at ``low``:
-            the excess is at most the expectation of a function that falls in j, the distance from
-            the center. The larger the center, the farther its distances reach down and the less
-            up, so that expectation grows with it: it is largest at ``high``.
-        """
+        """At least the divergence of every center from ``low`` to ``high``."""
+        # Proof: log Z is concave, so the ratio falls in the center and is at most that at `low`:
+        #   the excess is at most the expectation of a function that falls in j, the distance from
+        #   the center. The larger the center, the farther its distances reach down and the less
+        #   up, so that expectation grows with it: it is largest at `high`.
         return self._excess(high, self._ratio(low, scale), scale, epsilon)
 
     def keeps(self, scale: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
-        """Whether a scale is shown to be (epsilon, delta)-DP: all centers, by branch and bound.
-
-        Theorem: if True, the divergence of any two centers at most ``shift`` apart, in both
-            orders, is at most delta.
-        Proof: laws of larger centers are larger in the sense of likelihood ratios. So for a fixed
-            set {k <= t} the mass falls in the center, and the divergence of (q, q') with q < q'
-            falls in q and grows in q': the worst shift is the largest. Intervals of centers whose
-            `bound` is above delta are halved; an interval of one center is exact. The other order
-            is the reflection of this one. Doubles are off by less than `_margin`: all masses are
-            sums of positive terms, good to 2**-48, with exponents up to epsilon.
-        Source: B54, where the worst shift was a scan.
-        """
+        """Whether a scale is shown to be (epsilon, delta)-DP: all centers, by branch and bound."""
+        # Theorem: if True, the divergence of any two centers at most `shift` apart, in both
+        #   orders, is at most delta.
+        # Proof: laws of larger centers are larger in the sense of likelihood ratios. So for a fixed
+        #   set {k <= t} the mass falls in the center, and the divergence of (q, q') with q < q'
+        #   falls in q and grows in q': the worst shift is the largest. Intervals of centers whose
+        #   `bound` is above delta are halved; an interval of one center is exact. The other order
+        #   is the reflection of this one. Doubles are off by less than `_margin`: all masses are
+        #   sums of positive terms, good to 2**-48, with exponents up to epsilon.
+        # Source: B54, where the worst shift was a scan.
         t, eps, target = float(scale), float(epsilon), float(delta) - _margin(float(epsilon))
         low, high = np.zeros(1), np.array([float(self.span - self.shift)])
         while len(low):

@@ -12,7 +12,9 @@ import numpy as np
 from discreet.core._rational import Number
 from discreet.core._validate import as_tuple, finite, one_of
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import number
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record, Tabular
 from discreet.mechanisms._inputs import Domain, exact_sensitivity
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.bounded._error import ErrorDistribution, clamped_error, folded_error
@@ -39,6 +41,9 @@ _MEASURES: dict[Loss, Callable[[ErrorDistribution], float]] = {
 }
 
 
+_NO_DATA = "no data at all"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedOption:
     """One way to stay between the bounds, and what its error costs in the unit of the data."""
@@ -48,8 +53,8 @@ class BoundedOption:
     loss: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundedComparison:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BoundedComparison(Tabular):
     """All ways, best first. Made by `advise_bounded`."""
 
     options: tuple[BoundedOption, ...]
@@ -67,11 +72,25 @@ class BoundedComparison:
         """Whether looking at the data is better than guessing."""
         return self.options[0].loss < self.constant
 
+    def rows(self) -> list[Record]:
+        """List each way with its loss, best first, and the loss of no data at all."""
+        found = [(one.name, one.loss) for one in self.options]
+        return [{"way": name, "loss": loss} for name, loss in (*found, (_NO_DATA, self.constant))]
+
     def explain(self) -> str:
-        """The ways with their losses."""
+        """Compare the expected errors of all options, best first.
+
+        Returns:
+            Text with one option per line.
+
+        Examples:
+            >>> import discreet
+            >>> advice = discreet.compare_bounded_noise(lower=0, upper=10, sensitivity=1, epsilon=1)
+            >>> len(advice.explain().splitlines()) > len(advice.options)
+            True
+        """
         lines = [f"Smallest {LOSS_NAMES[self.loss]}: {self.options[0].name}."]
-        lines += [f"  {one.name:26} {one.loss:12.6g}" for one in self.options]
-        lines.append(f"  {'no data at all':26} {self.constant:12.6g}")
+        lines += [f"  {row['way']:26} {number(row['loss']):>12}" for row in self.rows()]
         if not self.worthwhile:
             lines.append("Guessing is as good: use a larger epsilon, or do not spend any.")
         return "\n".join(lines)
@@ -91,18 +110,48 @@ def compare_bounded_noise(  # noqa: PLR0913 - each has a default and a name
     domain: Domain | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BoundedComparison:
-    """Clamped, folded or bounded noise: the way of least expected loss.
+    """Compare the expected errors of mechanisms whose outputs stay between bounds.
 
-    Compared are all noises of `best_additive`, clamped, Laplace noise, folded, and bounded Laplace
-    noise. All keep the same promise. Which one errs least depends on where the truth lies and on
-    how wide the noise is against the bounds: clamping wins near a bound, and in general while the
-    noise is narrow; folding and bounded noise win in the middle when it is wide.
+    Candidates are clamped noise, reflected Laplace noise and bounded Laplace noise. All satisfy the
+    same guarantee. Clamping is best near a bound and while the noise is narrow compared with the
+    bounds.
 
-    Theorem: nothing is spent: the advice reads public numbers only. The losses are those of the
-        exact laws, on whole numbers, and of the continuous laws to a part of 10**-4 on reals.
-    Source: B54.
-    Needs: a ``prior`` that does not come from the private data.
+    Args:
+        lower: Smallest output.
+        upper: Largest output.
+        sensitivity: Largest change of the number between neighboring data sets.
+        epsilon: Privacy loss.
+        delta: Probability parameter of (epsilon, delta)-DP.
+        loss: Measure of the error: `"mse"` (root of the mean squared error), `"mae"` (mean absolute
+            error) or `"p95"` (95th percentile of the absolute error).
+        prior: Where the true number may lie: `"uniform"`, `"worst"`, or a list of likely values
+            that does not come from the private data.
+        domain: `"integers"` or `"reals"`. By default integers if the bounds and the sensitivity are
+            integers, otherwise reals.
+        relation: Neighboring relation to which the sensitivity refers.
+
+    Returns:
+        A comparison with `options`, best first, and `best`, a mechanism.
+
+    Raises:
+        InvalidArgument: The bounds, the budget, `loss` or `prior` are not valid.
+
+    Privacy:
+        The comparison reads public numbers only and costs no budget.
+
+    Examples:
+        >>> import discreet
+        >>> advice = discreet.compare_bounded_noise(lower=0, upper=10, sensitivity=1, epsilon=1)
+        >>> advice.options[0].name
+        'clamped laplace'
+
+    See Also:
+        [Bounded outputs](../how-to/bounded.md).
     """
+    # Theorem: nothing is spent: the advice reads public numbers only. The losses are those of the
+    #   exact laws, on whole numbers, and of the continuous laws to a part of 10**-4 on reals.
+    # Source: B54.
+    # Needs: a `prior` that does not come from the private data.
     one_of("loss", loss, LOSSES)
     direct = bounded_laplace(
         lower=lower,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number, root_down
 from discreet.core._validate import count, flag, one_of
 from discreet.core.relation import NeighboringRelation
-from discreet.mechanisms.additive import laplace
+from discreet.mechanisms._drawn import Handed, charges, moves, tells_nothing_else
+from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.bounded.mechanism import (
     BoundedLaplaceMechanism,
     BoundedOutput,
@@ -22,7 +24,7 @@ from discreet.mechanisms.bounded.mechanism import (
     reflect_output,
 )
 from discreet.mechanisms.data_dependent._smooth_statistics import SmoothVariance
-from discreet.mechanisms.mechanism import Certificate, Mechanism
+from discreet.mechanisms.mechanism import Certificate, DrawCheck, Mechanism
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.random_source import RandomSource
 
@@ -31,11 +33,16 @@ Method: TypeAlias = Literal["clamp", "fold", "bounded"]
 # A statistic as a double is off by less than a 2**-52 part of its largest value; twice that, and
 # the rounding of the sensitivity itself, is added to the sensitivity.
 _ALLOWANCE = Fraction(1, 1 << 50)
+# A certificate makes up columns of so many rows, at most.
+_MOST_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateSpread(Mechanism):
-    """A variance or a standard deviation. Made by `private_variance` and `private_sd`."""
+    """A private variance or standard deviation.
+
+    Made by `private_variance` and `private_std`.
+    """
 
     column: SortedColumn
     public_rows: int
@@ -45,23 +52,61 @@ class PrivateSpread(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs: one of the rows is replaced, their number is public."""
+        """Privacy guarantee of one release, if one row is replaced."""
         return self.inner.guarantee
 
     @property
     def std(self) -> float:
-        """At most this: roots differ by no more than the root of the difference."""
+        """Upper bound of the standard deviation of the error."""
         return math.sqrt(self.inner.std) if self.takes_root == "after" else self.inner.std
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the error with probability at least ``confidence``, for all data."""
+        """Bound the error of a release, for all data.
+
+        Args:
+            confidence: Probability with which the bound holds, between 0 and 1.
+
+        Returns:
+            Lower and upper bound.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.private_variance(lower=0, upper=10, public_rows=3, epsilon=1)
+            >>> low, high = mechanism.interval(0.95)
+            >>> low <= high
+            True
+        """
         high = self.inner.interval(confidence)[1]
         if self.takes_root == "after":
             high = math.sqrt(high)
         return -high, high
 
     def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float:
-        """The noisy statistic."""
+        """Release the statistic of a column.
+
+        Args:
+            values: Private values. They are clipped to the bounds.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            The noisy statistic, zero or above.
+
+        Raises:
+            OutOfDomain: The column does not have `public_rows` values.
+
+        Privacy:
+            The release satisfies `guarantee`. No account is charged; charge `mechanism.guarantee`
+            before you release.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.private_variance(lower=0, upper=10, public_rows=3, epsilon=1)
+            >>> mechanism.release([1, 2, 9]) >= 0
+            True
+        """
         codes = self.column.sorted(values, rows=self.public_rows)
         exact = (
             float(SmoothVariance(public_rows=self.public_rows).value(codes)) * self.column.step**2
@@ -72,8 +117,56 @@ class PrivateSpread(Mechanism):
         return math.sqrt(noisy) if self.takes_root == "after" else float(noisy)
 
     def certify(self) -> Certificate:
-        """Recompute the guarantee of the noise from its exact law."""
-        return self.inner.certify()
+        """Recompute the guarantee from exact distributions.
+
+        Returns:
+            A certificate that lists each check with the claimed and the exact delta.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.private_variance(lower=0, upper=10, public_rows=3, epsilon=1)
+            >>> mechanism.certify().holds
+            True
+        """
+        inner = self.inner.certify()
+        drawn = (
+            *inner.drawn,
+            *self._moved(),
+            charges("what is charged", self.guarantee, self.inner.guarantee),
+        )
+        return replace(inner, mechanism=repr(self), guarantee=self.guarantee, drawn=drawn).demand()
+
+    def _moved(self) -> tuple[DrawCheck, ...]:
+        many = self.public_rows
+        if many > _MOST_ROWS:
+            return ()
+        low, high = self.column.number(0), self.column.number(self.column.span)
+        worst, answers = 0.0, []
+        for share in (0, 1, many // 2, many - 1):
+            rows = np.repeat([low, high], [many - share, share])
+            values = []
+            for last in (low, high):
+                rows[0] = last
+                noted, told = Handed(self.inner), Handed(self.inner, answer=0.0)
+                replace(self, inner=noted).release(rows)  # type: ignore[arg-type]
+                values.append(float(noted.handed))
+                answers.append(replace(self, inner=told).release(rows))  # type: ignore[arg-type]
+            worst = max(worst, abs(values[0] - values[1]))
+        return (
+            moves(f"{many} rows at the bounds", worst, float(self._allowed)),
+            tells_nothing_else("spread", answers),
+        )
+
+    @property
+    def _allowed(self) -> Fraction:
+        """By how much the noise lets neighbors differ."""
+        if isinstance(self.inner, BoundedLaplaceMechanism):
+            return self.inner.outputs.shift * Fraction(2) ** self.inner.column.exponent
+        assert isinstance(self.inner.inner, AdditiveMechanism)  # noqa: S101 - made with Laplace noise
+        return self.inner.inner.sensitivity
 
     def __repr__(self) -> str:
         name = "private_variance" if self.takes_root == "never" else "private_std"
@@ -90,16 +183,48 @@ def private_variance(
     method: Method = "clamp",
     granularity: Number | None = None,
 ) -> PrivateSpread:
-    """The sample variance of a column of a public number of rows.
+    """Create a mechanism for the sample variance of a column.
 
-    Theorem: (epsilon, delta)-DP if one row is replaced; the release lies between 0 and the
-        largest variance that rows between the bounds can have.
-    Proof: with m the mean of all rows but the replaced one, the variance changes by ``((b - m)^2
-        - (a - m)^2) / rows``, at most ``(upper - lower)^2 / rows``. Half of the rows at either
-        bound have the largest variance.
-    Source: B2, B45.
-    Needs: public bounds and number of rows, at least 2.
+    The number of rows is public, and the output lies between 0 and the largest possible variance.
+
+    Args:
+        lower: Public lower bound of the values. Values are clipped.
+        upper: Public upper bound.
+        public_rows: Number of rows, at least 2.
+        epsilon: Privacy loss.
+        delta: Probability parameter of (epsilon, delta)-DP.
+        method: How outputs stay within their range: `"clamp"`, `"fold"` (reflection) or `"bounded"`
+            (bounded Laplace noise).
+        granularity: Spacing to which values are rounded, a power of two.
+
+    Returns:
+        A mechanism with `release(values)`, `interval(confidence)`, `std` and `guarantee`.
+
+    Raises:
+        InvalidArgument: The bounds, the number of rows, the budget or the method are not valid.
+
+    Privacy:
+        (epsilon, delta)-DP if one row is replaced (bounded DP).
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.private_variance(lower=0, upper=10, public_rows=5, epsilon=1)
+        >>> mechanism.release([1, 2, 4, 8, 9]) >= 0
+        True
+
+    See Also:
+        `private_std`. For tables, use `Table.variance`.
+
+    References:
+        [Proof](../theory/theorems.md#mechanisms.bounded.spread.private_variance).
     """
+    # Theorem: (epsilon, delta)-DP if one row is replaced; the release lies between 0 and the
+    #   largest variance that rows between the bounds can have.
+    # Proof: with m the mean of all rows but the replaced one, the variance changes by `((b - m)^2
+    #   - (a - m)^2) / rows`, at most `(upper - lower)^2 / rows`. Half of the rows at either
+    #   bound have the largest variance.
+    # Source: B2, B45.
+    # Needs: public bounds and number of rows, at least 2.
     column, square = _prepare(lower, upper, granularity, public_rows)
     moved = square * (Fraction(1, public_rows) + _ALLOWANCE)
     inner = _within(method, square * _largest(public_rows), moved, epsilon, delta)
@@ -117,19 +242,50 @@ def private_std(
     direct: bool = False,
     granularity: Number | None = None,
 ) -> PrivateSpread:
-    """The sample standard deviation: the root of a noisy variance, or with noise of its own.
+    """Create a mechanism for the sample standard deviation of a column.
 
-    The root is free and better, unless the deviation is below ``(upper - lower) / (2
-    sqrt(rows))``; then ``direct=True`` is.
+    By default it releases a noisy variance and takes the root.
 
-    Theorem: (epsilon, delta)-DP if one row is replaced; the release is never negative.
-    Proof: of the root, as for `private_variance`: post-processing. Directly: the deviation is the
-        length of the rows without their mean, over sqrt(rows - 1). A row that moves by d moves
-        that vector by ``d sqrt(1 - 1 / rows)``, so the deviation by at most ``d / sqrt(rows)``.
-        (Not by ``d / rows``, as has been published: M49.)
-    Source: B2, B45.
-    Needs: public bounds and number of rows, at least 2.
+    Args:
+        lower: Public lower bound of the values. Values are clipped.
+        upper: Public upper bound.
+        public_rows: Number of rows, at least 2.
+        epsilon: Privacy loss.
+        delta: Probability parameter of (epsilon, delta)-DP.
+        method: How outputs stay within their range: `"clamp"`, `"fold"` (reflection) or `"bounded"`
+            (bounded Laplace noise).
+        direct: Whether to add noise to the standard deviation itself. This is more accurate if it
+            is below `(upper - lower) / (2 * sqrt(public_rows))`.
+        granularity: Spacing to which values are rounded, a power of two.
+
+    Returns:
+        A mechanism with `release(values)`, `interval(confidence)`, `std` and `guarantee`.
+
+    Raises:
+        InvalidArgument: The bounds, the number of rows, the budget or the method are not valid.
+
+    Privacy:
+        (epsilon, delta)-DP if one row is replaced (bounded DP).
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.private_std(lower=0, upper=10, public_rows=5, epsilon=1)
+        >>> mechanism.release([1, 2, 4, 8, 9]) >= 0
+        True
+
+    See Also:
+        `private_variance`.
+
+    References:
+        [Proof](../theory/theorems.md#mechanisms.bounded.spread.private_std).
     """
+    # Theorem: (epsilon, delta)-DP if one row is replaced; the release is never negative.
+    # Proof: of the root, as for `private_variance`: post-processing. Directly: the deviation is the
+    #   length of the rows without their mean, over sqrt(rows - 1). A row that moves by d moves
+    #   that vector by `d sqrt(1 - 1 / rows)`, so the deviation by at most `d / sqrt(rows)`.
+    #   (Not by `d / rows`, as has been published: M49.)
+    # Source: B2, B45.
+    # Needs: public bounds and number of rows, at least 2.
     column, square = _prepare(lower, upper, granularity, public_rows)
     if not flag("direct", direct):
         moved = square * (Fraction(1, public_rows) + _ALLOWANCE)

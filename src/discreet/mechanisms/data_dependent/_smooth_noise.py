@@ -136,15 +136,13 @@ class SmoothLaplace(NoiseFamily):
 
     @classmethod
     def calibrated(cls, epsilon: Fraction, delta: Fraction, beta: float | None) -> Self:
-        """The smallest multiplier, in closed form; ``beta`` by default the best for even gaps.
-
-        Theorem: with scale ``c S / epsilon``, c >= 1 and beta <= epsilon (1 - e^-beta / c) the
-            largest divergence is ``(1 - e^-beta) exp(-(epsilon + beta) / (e^beta - 1)) cosh(
-            (epsilon / c) / (e^beta - 1))``.
-        Proof: docs/theory/smooth-sensitivity.md.
-        Source: B31; Nissim, Raskhodnikova, Smith 2007 (the mechanism).
-        Needs: 0 < delta < 1.
-        """
+        """The smallest multiplier, in closed form; ``beta`` by default the best for even gaps."""
+        # Theorem: with scale `c S / epsilon`, c >= 1 and beta <= epsilon (1 - e^-beta / c) the
+        #   largest divergence is `(1 - e^-beta) exp(-(epsilon + beta) / (e^beta - 1)) cosh(
+        #   (epsilon / c) / (e^beta - 1))`.
+        # Proof: docs/theory/smooth-sensitivity.md.
+        # Source: B31; Nissim, Raskhodnikova, Smith 2007 (the mechanism).
+        # Needs: 0 < delta < 1.
         eps, dlt = float(epsilon), float(delta)
         if dlt == 0:  # also one that is too small for a double
             raise InvalidArgument("delta must be positive for Laplace noise: or use 'lomax'.")
@@ -211,14 +209,12 @@ class SmoothGaussian(NoiseFamily):
 
     @classmethod
     def calibrated(cls, epsilon: Fraction, delta: Fraction, beta: float | None) -> Self:
-        """The smallest multiplier that a scan with bounds between its points allows.
-
-        Theorem: (epsilon, delta) holds for every pair of laws.
-        Proof: by (i) and (ii) above the largest divergence over all ratios of scales is at most
-            that of finitely many pairs, each from the roots of a quadratic.
-        Source: B33, B46.
-        Needs: 1e-12 <= delta < 1, so that doubles resolve it.
-        """
+        """The smallest multiplier that a scan with bounds between its points allows."""
+        # Theorem: (epsilon, delta) holds for every pair of laws.
+        # Proof: by (i) and (ii) above the largest divergence over all ratios of scales is at most
+        #   that of finitely many pairs, each from the roots of a quadratic.
+        # Source: B33, B46.
+        # Needs: 1e-12 <= delta < 1, so that doubles resolve it.
         eps, dlt = float(epsilon), float(delta)
         if dlt < 1e-12:
             raise InvalidArgument(f"delta must be at least 1e-12 for Gaussian noise, got {dlt:g}.")
@@ -310,14 +306,12 @@ class Lomax(NoiseFamily):
 
     @classmethod
     def calibrated(cls, epsilon: Fraction, order: int) -> Self:
-        """The smallest multiplier for ``beta = epsilon / order``.
-
-        Theorem: pure epsilon-DP with scale S / c, ``c = min(e^(eps/(k+1)) - 1, e^beta
-            (e^((eps - beta)/(k+1)) - 1))`` and ``k beta <= eps``; no larger c will do.
-        Proof: docs/theory/smooth-sensitivity.md.
-        Source: B47; Hladík, Tětek 2025.
-        Needs: order at least 2, so that the mean exists (3 for a variance).
-        """
+        """The smallest multiplier for ``beta = epsilon / order``."""
+        # Theorem: pure epsilon-DP with scale S / c, `c = min(e^(eps/(k+1)) - 1, e^beta
+        #   (e^((eps - beta)/(k+1)) - 1))` and `k beta <= eps`; no larger c will do.
+        # Proof: docs/theory/smooth-sensitivity.md.
+        # Source: B47; Hladík, Tětek 2025.
+        # Needs: order at least 2, so that the mean exists (3 for a variance).
         if order < 2:
             raise InvalidArgument(f"order must be at least 2, got {order}.")
         eps, k = float(epsilon), order
@@ -353,17 +347,15 @@ class Cauchy(NoiseFamily):
 
     @classmethod
     def calibrated(cls, epsilon: Fraction, beta: float | None) -> Self:
-        """The smallest multiplier; ``beta`` by default the best for even gaps.
-
-        Theorem: pure epsilon-DP with scale S / a if and only if ``a^2 <= 2 (cosh epsilon - 1)`` and
-            ``a^2 <= 2 e^beta (cosh epsilon - 1) - (e^beta - 1)^2``.
-        Proof: the ratio of the densities of (0, 1) and (d, r) at x is ``((x - d)^2 + r^2) / (r (1 +
-            x^2))``, a quadratic form in the unit vector along (x, 1) with determinant 1 and trace
-            ``(1 + d^2 + r^2) / r``: its largest and smallest value are e^L and e^-L with ``2 cosh L
-            = (1 + d^2 + r^2) / r``. It is convex in r, so r = 1 and r = e^beta decide, with d = a.
-        Source: Nissim, Raskhodnikova, Smith 2007 (the mechanism); sharper than B32.
-        Needs: beta < epsilon.
-        """
+        """The smallest multiplier; ``beta`` by default the best for even gaps."""
+        # Theorem: pure epsilon-DP with scale S / a if and only if `a^2 <= 2 (cosh epsilon - 1)` and
+        #   `a^2 <= 2 e^beta (cosh epsilon - 1) - (e^beta - 1)^2`.
+        # Proof: the ratio of the densities of (0, 1) and (d, r) at x is `((x - d)^2 + r^2) / (r (1
+        #   + x^2))`, a quadratic form in the unit vector along (x, 1) with determinant 1 and trace
+        #   `(1 + d^2 + r^2) / r`: its largest and smallest value are e^L and e^-L with `2 cosh L =
+        #   (1 + d^2 + r^2) / r`. It is convex in r, so r = 1 and r = e^beta decide, with d = a.
+        # Source: Nissim, Raskhodnikova, Smith 2007 (the mechanism); sharper than B32.
+        # Needs: beta < epsilon.
         eps = float(epsilon)
         chosen = _best(partial(cauchy_multiplier, eps), eps) if beta is None else beta
         multiplier = cauchy_multiplier(eps, chosen)

@@ -99,17 +99,16 @@ class TrimmedMean:
         """``kept`` times the largest local sensitivity within so many changes, exactly.
 
         ``padded`` are the sorted values between the two bounds, `bounded`.
-
-        Theorem: it is the largest ``x[i + kept + changes] - x[i]`` over ``below - changes <= i <=
-            below + 1``, where x[1..rows] are the sorted values, x[0] and x[rows + 1] the bounds.
-        Proof: a value that crosses the kept window moves it by one place, so the trimmed sum
-            changes by the distance between the value that enters and the one that leaves it, and
-            ``changes`` values can be cleared from between the two. Places beyond the bounds hold
-            the bounds again and lose to x[0] and x[rows + 1]. The tests compare with all data sets
-            of up to five rows.
-        Source: Nissim, Raskhodnikova, Smith 2007; Bun, Steinke 2019. B34.
-        Needs: changes at most rows + 1 - kept; from there on it is the span.
         """
+        # Theorem: it is the largest `x[i + kept + changes] - x[i]` over `below - changes <= i <=
+        #   below + 1`, where x[1..rows] are the sorted values, x[0] and x[rows + 1] the bounds.
+        # Proof: a value that crosses the kept window moves it by one place, so the trimmed sum
+        #   changes by the distance between the value that enters and the one that leaves it, and
+        #   `changes` values can be cleared from between the two. Places beyond the bounds hold
+        #   the bounds again and lose to x[0] and x[rows + 1]. The tests compare with all data sets
+        #   of up to five rows.
+        # Source: Nissim, Raskhodnikova, Smith 2007; Bun, Steinke 2019. B34.
+        # Needs: changes at most rows + 1 - kept; from there on it is the span.
         first, wide = max(0, self.below - changes), self.kept + changes
         last = min(self.below + 1, self.public_rows + 1 - wide)
         gaps = padded[first + wide : last + wide + 1] - padded[first : last + 1]
@@ -167,18 +166,16 @@ class SmoothVariance:
         return 0, math.ceil(Fraction(span * span * self.public_rows, 4 * (self.public_rows - 1)))
 
     def smooth_bound(self, values: Ints, span: int, *, beta: float, least: float) -> float:
-        """A beta-smooth bound between a quarter of the global sensitivity and all of it.
-
-        Theorem: ``max over k of e^(-beta k) U_k`` is a beta-smooth bound, where ``U_k = D_k^2 /
-            rows`` and D_k is the largest distance, after k changes, from a bound to the mean of
-            all values but one.
-        Proof: without the replaced value the mean is m, and the variance changes by ``|(b - m)^2 -
-            (a - m)^2| / rows`` when a becomes b, at most the squared distance from m to the farther
-            bound: U_0 bounds the local sensitivity. U_k is the largest U_0 within k changes, so
-            ``U_k(x) <= U_(k+1)(y)`` for neighbors x and y. The mean is smallest when the k largest
-            values become the lower bound and the next one is left out; likewise upwards.
-        Source: Nissim, Raskhodnikova, Smith 2007 (the construction). B34.
-        """
+        """A beta-smooth bound between a quarter of the global sensitivity and all of it."""
+        # Theorem: `max over k of e^(-beta k) U_k` is a beta-smooth bound, where `U_k = D_k^2 /
+        #   rows` and D_k is the largest distance, after k changes, from a bound to the mean of
+        #   all values but one.
+        # Proof: without the replaced value the mean is m, and the variance changes by `|(b - m)^2 -
+        #   (a - m)^2| / rows` when a becomes b, at most the squared distance from m to the farther
+        #   bound: U_0 bounds the local sensitivity. U_k is the largest U_0 within k changes, so
+        #   `U_k(x) <= U_(k+1)(y)` for neighbors x and y. The mean is smallest when the k largest
+        #   values become the lower bound and the next one is left out; likewise upwards.
+        # Source: Nissim, Raskhodnikova, Smith 2007 (the construction). B34.
         others, total = self.public_rows - 1, exact_sum(values)
         best, top, bottom = least, 0, 0
         for changes in range(self.public_rows):

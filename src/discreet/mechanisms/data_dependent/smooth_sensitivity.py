@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +21,10 @@ from scipy import optimize
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count, one_of, positive, probability
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms._drawn import moves, releases_follow
 from discreet.mechanisms.data_dependent._smooth_noise import (
     LARGEST_STEPS,
     SMALLEST_BETA,
@@ -37,7 +39,13 @@ from discreet.mechanisms.data_dependent._smooth_statistics import (
     SmoothVariance,
     TrimmedMean,
 )
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, target_guarantee
+from discreet.mechanisms.mechanism import (
+    Certificate,
+    CertificateCheck,
+    DrawCheck,
+    Mechanism,
+    target_guarantee,
+)
 from discreet.mechanisms.quantiles import SortedColumn
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource, resolve_rng
@@ -139,9 +147,59 @@ _ORDER = 4
 _LARGEST_EPSILON = 100
 
 
+# A certificate looks at columns of so many rows, at most, and at noise of so many steps; draws are
+# clamped to 62 bits, and adding up a density moves it by less than the last.
+MOST_ROWS = 1 << 14
+_DRAWN_STEPS = 1 << 10
+_FAR = 1 << 62
+_ADDED_UP = 2e-3
+
+
+def neighboring_columns(column: SortedColumn, rows: int) -> list[tuple[Floats, Floats]]:
+    """Made-up columns at the bounds and between, and the same with one row at either bound."""
+    low, high = column.number(0), column.number(column.span)
+    found = []
+    for share in sorted({0, 1, rows // 2, (rows + 1) // 2, rows - 1, rows}):
+        ends = np.repeat([low, high], [rows - share, share])
+        found.append(ends)
+    found.append(np.linspace(low, high, rows))
+    found.append(np.full(rows, column.number(column.span // 2)))
+    pairs = []
+    for values in found:
+        for place in {0, rows // 2, rows - 1}:
+            for moved in (low, high):
+                other = values.copy()
+                other[place] = moved
+                pairs.append((values, other))
+    return pairs
+
+
+class _NotedFamily:
+    """A family that adds no noise, and notes the scale that it was asked for."""
+
+    def __init__(self, family: NoiseFamily) -> None:
+        self._family = family
+        self._scale: Fraction | None = None
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the last draw; NotCertified if there was none."""
+        if self._scale is None:
+            raise NotCertified("The release does not use the noise that its guarantee names.")
+        return self._scale
+
+    def draw(self, scale: Fraction, rng: RandomSource) -> int:  # noqa: ARG002 - nothing is drawn
+        """No noise."""
+        self._scale = scale
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._family, name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothSensitivity(Mechanism):
-    """A statistic with noise of its smooth sensitivity. Made by `smooth`."""
+    """A statistic with noise of its smooth sensitivity. Made by `smooth_sensitivity`."""
 
     statistic: SmoothStatistic
     column: SortedColumn
@@ -150,7 +208,7 @@ class SmoothSensitivity(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs: one of the rows is replaced, their number is public."""
+        """Privacy guarantee of one release, if one row is replaced."""
         family = self.family
         return target_guarantee(
             family.epsilon, family.delta, relation=NeighboringRelation.REPLACE_ONE
@@ -183,39 +241,100 @@ class SmoothSensitivity(Mechanism):
 
     @property
     def std(self) -> float:
-        """The largest standard deviation of the noise over all data; that at hand is private."""
+        """Largest standard deviation of the noise over all data.
+
+        That for given private data is private.
+        """
         return self.family.std * self._largest
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``confidence``, for all data."""
+        """Bound the noise, for all data.
+
+        Args:
+            confidence: Probability with which the bound holds, between 0 and 1.
+
+        Returns:
+            Lower and upper bound.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.smooth_sensitivity(
+            ...     lower=0, upper=100, public_rows=5, epsilon=1
+            ... )
+            >>> low, high = mechanism.interval(0.95)
+            >>> low <= high
+            True
+        """
         inside = float(probability("confidence", confidence, zero=False, one=False))
         high = self.family.tail(inside) * self._largest + self._unit
         return -high, high
 
     def forecast(self, values: ArrayLike) -> float:
-        """The standard deviation on public or made-up data; on private data it is private."""
+        """Compute the standard deviation of the noise on public or simulated data.
+
+        Args:
+            values: Public or simulated values. For private values the result is private.
+
+        Returns:
+            The standard deviation.
+
+        Raises:
+            OutOfDomain: The column does not have `public_rows` values.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.smooth_sensitivity(
+            ...     lower=0, upper=100, public_rows=5, epsilon=1
+            ... )
+            >>> mechanism.forecast([10, 20, 30, 40, 50]) <= mechanism.std
+            True
+        """
         codes = self.column.sorted(values, rows=self.statistic.public_rows)
         return self.family.std * float(self.bound(codes) * self.family.multiplier) * self._unit
 
     def bound(self, codes: Ints) -> Fraction:
-        """A smooth bound on the local sensitivity of what is released, in steps: private.
-
-        Theorem: it is at least the local sensitivity of the rounded statistic, and between
-            neighbors it changes by a factor of at most ``e^smoothness``.
-        Proof: let S be the statistic's smooth bound for a smoothness lower by s = 2**-36, and T
-            what doubles make of it, between (1 - r) S and (1 + r) S with r = 2**-40. Raised by
-            2**-38, T is at least S; its ratio between neighbors is at most ``e^(-s) (1 + r) /
-            (1 - r) < 1`` times e^smoothness. Rounding the statistic down to a step adds at most
-            one step to the local sensitivity; adding a constant to a smooth bound, and taking the
-            larger of it and a constant, leaves it smooth.
-        """
+        """A smooth bound on the local sensitivity of what is released, in steps: private."""
+        # Theorem: it is at least the local sensitivity of the rounded statistic, and between
+        #   neighbors it changes by a factor of at most `e^smoothness`.
+        # Proof: let S be the statistic's smooth bound for a smoothness lower by s = 2**-36, and T
+        #   what doubles make of it, between (1 - r) S and (1 + r) S with r = 2**-40. Raised by
+        #   2**-38, T is at least S; its ratio between neighbors is at most `e^(-s) (1 + r) /
+        #   (1 - r) < 1` times e^smoothness. Rounding the statistic down to a step adds at most
+        #   one step to the local sensitivity; adding a constant to a smooth bound, and taking the
+        #   larger of it and a constant, leaves it smooth.
         least = float(self._least)
         lowered = self.family.beta - _SLACK
         raw = self.statistic.smooth_bound(codes, self.column.span, beta=lowered, least=least)
         return Fraction(raw) * _RAISED + (not self.statistic.whole)
 
     def release(self, values: ArrayLike, *, rng: RandomSource | None = None) -> float:
-        """The noisy statistic, within what it can be at all."""
+        """Release the statistic of a column.
+
+        Args:
+            values: Private values. They are clipped to the bounds.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            The noisy statistic, within the range that it can have.
+
+        Raises:
+            OutOfDomain: The column does not have `public_rows` values.
+
+        Privacy:
+            The release satisfies `guarantee`. No account is charged; charge `mechanism.guarantee`
+            before you release.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.smooth_sensitivity(
+            ...     lower=0, upper=100, public_rows=5, epsilon=1
+            ... )
+            >>> isinstance(mechanism.release([12, 37, 41, 58, 93]), float)
+            True
+        """
         codes = self.column.sorted(values, rows=self.statistic.public_rows)
         scale = self.bound(codes) * self.family.multiplier
         exact = math.floor(self.statistic.value(codes))
@@ -225,16 +344,79 @@ class SmoothSensitivity(Mechanism):
         return self.column.number(steps) if self.statistic.power == 1 else steps * self._unit
 
     def certify(self) -> Certificate:
-        """Integrate the divergence of pairs of laws as far apart as a smooth bound allows."""
+        """Recompute the guarantee by integrating pairs of distributions.
+
+        Returns:
+            A certificate that lists each check with the claimed and the exact delta.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.smooth_sensitivity(
+            ...     lower=0, upper=100, public_rows=5, epsilon=1
+            ... )
+            >>> mechanism.certify().holds
+            True
+        """
         epsilon, delta = float(self.family.epsilon), float(self.family.delta)
         check = CertificateCheck(
-            part=f"scales within a factor {math.exp(self.family.beta):.4g}",
+            part=f"scales within a factor {short(math.exp(self.family.beta))}",
             epsilon=epsilon,
             claimed=delta,
             exact=worst_divergence(self.family),
             route="integrals of the densities, both directions",
         )
-        return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=(check,)).demand()
+        return Certificate(
+            mechanism=repr(self),
+            guarantee=self.guarantee,
+            checks=(check,),
+            drawn=(*self._moved(), self._drawn()),
+        ).demand()
+
+    def _moved(self) -> tuple[DrawCheck, ...]:
+        """Columns at the bounds and between, each with one row moved to either bound."""
+        if self.statistic.public_rows > MOST_ROWS:
+            return ()
+        apart = ratio = 0.0
+        for rows in neighboring_columns(self.column, self.statistic.public_rows):
+            (one, narrow), (other, wide) = (self._noted(values) for values in rows)
+            allowed = min(narrow, wide) / self.family.multiplier
+            apart = max(apart, float(abs(one - other) / allowed))
+            ratio = max(ratio, abs(math.log(wide / narrow)))
+        return (
+            moves("statistic, in what the scale of its noise allows", apart, 1.0),
+            moves("logarithm of the scale of the noise", ratio, self.family.beta),
+        )
+
+    def _noted(self, values: Floats) -> tuple[int, Fraction]:
+        """What a release without noise answers, in steps, and the scale that it asks for."""
+        noted = _NotedFamily(self.family)
+        found = replace(self, family=noted).release(values)  # type: ignore[arg-type]
+        step = Fraction(2) ** self.column.exponent
+        if self.statistic.power == 1:
+            return round(Fraction(found) / step) - self.column.first, noted.scale
+        return round(Fraction(found) / step**self.statistic.power), noted.scale
+
+    def _drawn(self) -> DrawCheck:
+        """Noise of a thousand steps, against its density, added up."""
+        z = np.concatenate(([0.0], np.geomspace(1e-3, 1e9, _POINTS)))
+        density = np.exp(self.family.log_density(z))
+        # By the trapezoid rule on a fine scale of powers; what lies beyond counts as reached.
+        inside = np.concatenate(([0.0], np.cumsum(np.diff(z) * (density[1:] + density[:-1]) / 2)))
+        half = np.minimum(inside, 0.5)
+
+        def cdf(k: Ints) -> Floats:
+            at = (np.asarray(k, dtype=np.float64) + 0.5) / _DRAWN_STEPS
+            return 0.5 + np.sign(at) * np.interp(np.abs(at), z, half)
+
+        return releases_follow(
+            "noise",
+            lambda rng: max(-_FAR, min(self.family.draw(Fraction(_DRAWN_STEPS), rng), _FAR)),
+            cdf,
+            slack=_ADDED_UP,
+        )
 
     def __repr__(self) -> str:
         noise = type(self.family).__name__.removeprefix("Smooth").lower()
@@ -257,25 +439,59 @@ def smooth_sensitivity(  # noqa: PLR0913 - each has a default and a name
     granularity: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
 ) -> SmoothSensitivity:
-    """A statistic of one column with noise as small as the data allow.
+    """Create a mechanism whose noise adapts to the data (smooth sensitivity).
 
-    ``statistic`` is "median" (of an even number of rows the lower one), "quantile" (with
-    a ``quantile``), "trimmed_mean" (without the ``trim`` smallest and largest), "mean", "variance",
-    or an object with a smooth bound of its own (`Statistic`). Without a ``delta`` the noise is
-    two-sided Lomax noise of an ``order`` (or "cauchy"), with one it is "laplace" or "gaussian".
+    Args:
+        statistic: `"median"` (the lower one of an even number of rows), `"quantile"`,
+            `"trimmed_mean"`, `"mean"`, `"variance"`, or an object with a smooth bound of its own.
+        lower: Public lower bound of the values. Values are clipped.
+        upper: Public upper bound.
+        public_rows: Public number of rows.
+        epsilon: Privacy loss, at most 100.
+        delta: Probability parameter of (epsilon, delta)-DP. With 0 the mechanism is epsilon-DP.
+        noise: `"lomax"` or `"cauchy"` without `delta`, `"laplace"` or `"gaussian"` with it. By
+            default `"lomax"` or `"laplace"`.
+        quantile: Level of the quantile. Required for `"quantile"` only.
+        trim: Number of rows that are dropped at each end. Required for `"trimmed_mean"` only.
+        smoothness: Largest log-ratio of the noise scales of neighbors, between 0 and epsilon. By
+            default it is chosen for small noise. Not for `"lomax"`.
+        order: Order of Lomax noise, at least 2. A larger order gives lighter tails and a smaller
+            smoothness.
+        granularity: Spacing to which values are rounded, a power of two.
+        relation: Must be `NeighboringRelation.REPLACE_ONE`.
 
-    Theorem: (epsilon, delta)-DP if one of ``public_rows`` rows is replaced; epsilon-DP without
-        delta.
-    Proof: neighbors' centers differ by at most the smaller of the two smooth bounds and their
-        scales by a factor of at most e^smoothness (`SmoothSensitivity.bound`); the family's
-        multiplier keeps
-        (epsilon, delta) for any such pair. Rounding to the grid and clipping is post-processing.
-    Source: Nissim, Raskhodnikova, Smith 2007; Bun, Steinke 2019; B29-B34, B47.
-    Needs: bounds, rows and grid public. The number of rows must not be secret.
+    Returns:
+        A mechanism with `release(values)`, `forecast(values)` for public data, and `guarantee`.
 
-    >>> smooth_sensitivity(lower=0, upper=100, public_rows=999, epsilon=1).guarantee.epsilon()
-    1.0
+    Raises:
+        InvalidArgument: An argument is outside its range, or does not fit the statistic or the
+            noise.
+
+    Privacy:
+        (epsilon, delta)-DP if one of `public_rows` rows is replaced. The scale of the noise is
+        private.
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.smooth_sensitivity(lower=0, upper=100, public_rows=5, epsilon=1)
+        >>> 0 <= mechanism.release([12, 37, 41, 58, 93]) <= 100
+        True
+
+    See Also:
+        `private_quantile`, [median](../how-to/median.md).
+
+    References:
+        Nissim, Raskhodnikova and Smith (2007). Bun and Steinke (2019).
+        [Theory](../theory/smooth-sensitivity.md).
     """
+    # Theorem: (epsilon, delta)-DP if one of `public_rows` rows is replaced; epsilon-DP without
+    #   delta.
+    # Proof: neighbors' centers differ by at most the smaller of the two smooth bounds and their
+    #   scales by a factor of at most e^smoothness (`SmoothSensitivity.bound`); the family's
+    #   multiplier keeps
+    #   (epsilon, delta) for any such pair. Rounding to the grid and clipping is post-processing.
+    # Source: Nissim, Raskhodnikova, Smith 2007; Bun, Steinke 2019; B29-B34, B47.
+    # Needs: bounds, rows and grid public. The number of rows must not be secret.
     if relation is not NeighboringRelation.REPLACE_ONE:
         raise InvalidArgument(
             "Smooth sensitivity is for a public number of rows (relation REPLACE_ONE); "

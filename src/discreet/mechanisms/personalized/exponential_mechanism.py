@@ -27,16 +27,15 @@ from discreet.noise.uniform import exponential_choice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalizedCount:
-    """How many people have a property; made by `personalized_count`.
+    """How many people have a property; made by `personalized_count`."""
 
-    Theorem: the release keeps each level's epsilon under replace-one, whatever the property.
-    Proof: let the value of one person with budget e change. A set of people that leads from the
-        new data to an answer leads, with this person, from the old data to it; so no distance
-        moves by more than e. Every weight then moves by a factor of at most exp(e/2), and so
-        does their sum.
-    Source: Jorgensen, Yu, Cormode 2015; Muehl 2021, section 3.2.3, without its slips (M34, T12).
-    Needs: a public list of people, each with a public level. Being absent counts as 0.
-    """
+    # Theorem: the release keeps each level's epsilon under replace-one, whatever the property.
+    # Proof: let the value of one person with budget e change. A set of people that leads from the
+    #   new data to an answer leads, with this person, from the old data to it; so no distance
+    #   moves by more than e. Every weight then moves by a factor of at most exp(e/2), and so
+    #   does their sum.
+    # Source: Jorgensen, Yu, Cormode 2015; Muehl 2021, section 3.2.3, without its slips (M34, T12).
+    # Needs: a public list of people, each with a public level. Being absent counts as 0.
 
     menu: PricedLevels
 

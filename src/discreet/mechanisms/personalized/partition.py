@@ -36,16 +36,14 @@ class BudgetRuns:
 
 
 def privacy_aware(budgets: ArrayLike, *, runs: int, smallest: int = 1) -> BudgetRuns:
-    """At most ``runs`` runs of at least ``smallest`` people that waste the least budget.
-
-    Theorem: no partition into that many or fewer runs of sorted people has a smaller sum of
-        squares of wasted budgets.
-    Proof: dynamic programming over the last cut. The waste of a run from i to j has the Monge
-        property: its smallest member is its left end, so a later end adds at least as much to a
-        run that starts earlier. Hence the best last cut moves monotonically, and halving the
-        range finds all of them in O(n log n) for each run.
-    Source: Li et al. 2017; Muehl 2021, section 3.2.4 (M35), with a faster search.
-    """
+    """At most ``runs`` runs of at least ``smallest`` people that waste the least budget."""
+    # Theorem: no partition into that many or fewer runs of sorted people has a smaller sum of
+    #   squares of wasted budgets.
+    # Proof: dynamic programming over the last cut. The waste of a run from i to j has the Monge
+    #   property: its smallest member is its left end, so a later end adds at least as much to a
+    #   run that starts earlier. Hence the best last cut moves monotonically, and halving the
+    #   range finds all of them in O(n log n) for each run.
+    # Source: Li et al. 2017; Muehl 2021, section 3.2.4 (M35), with a faster search.
     sorted_, order = _sorted(budgets)
     first = np.concatenate(([0.0], np.cumsum(sorted_)))
     second = np.concatenate(([0.0], np.cumsum(sorted_**2)))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.accounting import composition
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personalized import PersonalizedGuarantee, personalized
+from discreet.boundary.owners import level_places
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import NeighboringRelation
@@ -24,17 +25,16 @@ RATE_BITS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalizedSampling:
-    """A secret sample in which members of each level take part at their own rate.
+    """A secret sample in which members of each level take part at their own rate."""
 
-    Theorem: run ``base`` once, on the data of those whom ``draw`` picks and of nobody else. This
-        keeps ``guarantee``, level by level, under add/remove.
-    Proof: fix a person and everybody else's coins. With the person's coin the mechanism is ``base``
-        on a Poisson sample of this person at the rate of the level; the divergences of that are
-        what ``Guarantee.sampled`` computes, and averaging over the other coins is convex.
-    Source: Jorgensen, Yu, Cormode 2015; Muehl 2021 (M33).
-    Needs: ``base`` certified under add/remove; a base that prints or uses the exact size of the
-        sample is not. The sample and its size stay secret.
-    """
+    # Theorem: run `base` once, on the data of those whom `draw` picks and of nobody else. This
+    #   keeps `guarantee`, level by level, under add/remove.
+    # Proof: fix a person and everybody else's coins. With the person's coin the mechanism is `base`
+    #   on a Poisson sample of this person at the rate of the level; the divergences of that are
+    #   what `Guarantee.sampled` computes, and averaging over the other coins is convex.
+    # Source: Jorgensen, Yu, Cormode 2015; Muehl 2021 (M33).
+    # Needs: `base` certified under add/remove; a base that prints or uses the exact size of the
+    #   sample is not. The sample and its size stay secret.
 
     base: Guarantee
     rates: tuple[tuple[str, Fraction], ...]
@@ -47,18 +47,16 @@ class PersonalizedSampling:
     def draw(
         self, privacy_levels: ArrayLike, *, rng: RandomSource | None = None
     ) -> NDArray[np.bool_]:
-        """Who takes part, given everyone's level. Secret, and so is their number."""
+        """Who takes part, given everyone's level. Secret, and so is their number.
+
+        Levels are read one by one; who has none of the listed ones takes no part.
+        """
         source = resolve_rng(rng)
-        chosen = np.asarray(privacy_levels).astype(str)
-        taking = np.zeros(chosen.shape, dtype=np.bool_)
-        found = 0
-        for name, rate in self.rates:
-            here = np.flatnonzero(chosen == name)
-            found += len(here)
+        place = level_places(privacy_levels, [name for name, _ in self.rates])
+        taking = np.zeros(place.shape, dtype=np.bool_)
+        for number, (_, rate) in enumerate(self.rates):
+            here = np.flatnonzero(place == number)
             taking[here] = bernoulli(rate, len(here), source)
-        if found < chosen.size:
-            names = ", ".join(name for name, _ in self.rates)
-            raise InvalidArgument(f"privacy_levels must be among {names}; others were given.")
         return taking
 
     def _at(self, rate: Fraction) -> Guarantee:
@@ -68,15 +66,40 @@ class PersonalizedSampling:
 
 
 def personalized_sampling(base: Guarantee, limits: Mapping[str, Guarantee]) -> PersonalizedSampling:
-    """The largest rates at which one run of ``base`` keeps every level's limit.
+    """Sample people by their privacy level, so that one query respects every level.
 
-    A limit is ``pure(epsilon)`` or ``approx(epsilon, delta)``; who can afford all of ``base``
-    always takes part.
+    For each level it computes the largest sampling rate at which `base` satisfies the limit of the
+    level. People whose limit covers all of `base` always take part.
 
-    >>> from discreet.accounting.guarantee import pure_dp
-    >>> sample = personalized_sampling(pure_dp(1), {"strict": pure_dp(0.2), "open": pure_dp(1)})
-    >>> {name: round(float(rate), 6) for name, rate in sample.rates}
-    {'open': 1.0, 'strict': 0.128851}
+    Args:
+        base: Guarantee of the query on the sample, under add/remove neighbors.
+        limits: Limit of each privacy level: `pure_dp(epsilon)` or `approx_dp(epsilon, delta)`.
+
+    Returns:
+        A sampler with `rates`, `guarantee` and `draw(privacy_levels)`.
+
+    Raises:
+        InvalidArgument: `base` is not a guarantee, or `limits` is not valid.
+        RelationMismatch: `base` or a limit is not under add/remove neighbors.
+        Unsupported: A limit is neither pure nor approximate DP.
+
+    Privacy:
+        A query on the sample satisfies the limit of each person's level. The sample and its size
+        must stay secret.
+
+    Examples:
+        >>> import discreet
+        >>> limits = {"strict": discreet.pure_dp(0.2), "open": discreet.pure_dp(1)}
+        >>> sampling = discreet.personalized_sampling(discreet.pure_dp(1), limits)
+        >>> {level: round(float(rate), 3) for level, rate in sampling.rates}
+        {'open': 1.0, 'strict': 0.129}
+
+    See Also:
+        [Personalized privacy](../how-to/personal.md).
+
+    References:
+        Jorgensen, Yu and Cormode (2015).
+        [Proof](../theory/theorems.md#mechanisms.personalized.sampling.PersonalizedSampling).
     """
     if not isinstance(base, Guarantee):
         raise InvalidArgument(f"base must be a guarantee, got {type(base).__name__}.")

@@ -66,17 +66,16 @@ class _Stretched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StretchedSum(_Stretched):
-    """A weighted sum of whole numbers between public bounds; made by `stretched_sum`.
+    """A weighted sum of whole numbers between public bounds; made by `stretched_sum`."""
 
-    Theorem: the release keeps each level's epsilon under replace-one.
-    Proof: values count with the weight p of their level, a whole number proportional to its
-        epsilon. One value moves the sum by at most ``p * (upper - lower)``, and the noise is
-        discrete Laplace of a scale s with ``p * (upper - lower) / s`` equal to the level's epsilon.
-    Source: Alaggan, Gambs, Kermarrec 2016, for linear queries; Muehl 2021 (M32).
-    Needs: a public list of people, each with a public level. The sum is that of weighted values:
-        ``weights`` are public, but what the weighting takes off the plain sum is not noise, and
-        grows with the values of strict people.
-    """
+    # Theorem: the release keeps each level's epsilon under replace-one.
+    # Proof: values count with the weight p of their level, a whole number proportional to its
+    #   epsilon. One value moves the sum by at most `p * (upper - lower)`, and the noise is
+    #   discrete Laplace of a scale s with `p * (upper - lower) / s` equal to the level's epsilon.
+    # Source: Alaggan, Gambs, Kermarrec 2016, for linear queries; Muehl 2021 (M32).
+    # Needs: a public list of people, each with a public level. The sum is that of weighted values:
+    #   `weights` are public, but what the weighting takes off the plain sum is not noise, and
+    #   grows with the values of strict people.
 
     @property
     def weights(self) -> dict[str, Fraction]:
@@ -102,20 +101,20 @@ class StretchedSum(_Stretched):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StretchedQuantile(_Stretched):
-    """A quantile of whole numbers, pulled toward an anchor; made by `stretched_quantile`.
+    """A quantile of whole numbers, pulled toward an anchor; made by `stretched_quantile`."""
 
-    Theorem: the release keeps each level's epsilon under replace-one.
-    Proof: a value x of price p is used as ``anchor + p/P (x - anchor)``, P the largest price, which
-        lies between the bounds, as the anchor does. As a function of one value, the others fixed,
-        the k-th smallest is that value clamped between two of the others: it moves no further than
-        the value does, so by at most ``p/P (upper - lower)``. In units of 1/P all of this is whole,
-        and the noise is discrete Laplace of a scale s with ``p (upper - lower) / s`` equal to the
-        level's epsilon. (The same holds for every function that one value moves by at most a
-        known multiple of its own move; where that is not so, shrinking one value can make another
-        move the result further, as in x/y, and stretching promises nothing.)
-    Source: Alaggan, Gambs, Kermarrec 2016; Muehl 2021 (M32); the anchor and the quantile are ours.
-    Needs: a public list of people, each with a public level. The pull is bias, not noise.
-    """
+    # Theorem: the release keeps each level's epsilon under replace-one.
+    # Proof: a value x of price p is used as `anchor + p/P (x - anchor)`, P the largest price, which
+    #   lies between the bounds, as the anchor does. As a function of one value, the others fixed,
+    #   the k-th smallest is that value clamped between two of the others: it moves no further than
+    #   the value does, so by at most `p/P (upper - lower)`. In units of 1/P all of this is whole,
+    #   and the noise is discrete Laplace of a scale s with `p (upper - lower) / s` equal to the
+    #   level's epsilon. (The same holds for every function that one value moves by at most a
+    #   known multiple of its own move; where that is not so, shrinking one value can make another
+    #   move the result further, as in x/y, and stretching promises nothing.)
+    # Source: Alaggan, Gambs, Kermarrec 2016; Muehl 2021 (M32); the anchor and the quantile are
+    #   ours.
+    # Needs: a public list of people, each with a public level. The pull is bias, not noise.
 
     quantile: Fraction
     anchor: int

@@ -5,18 +5,26 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.errors import OutOfDomain
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms import _exact_divergence as divergence
+from discreet.mechanisms._drawn import MANY, draws_follow, releases_follow
 from discreet.mechanisms._exact_divergence import half_width
 from discreet.mechanisms._inputs import Released, ScoreScale, add_clamped
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism, target_guarantee
+from discreet.mechanisms.mechanism import (
+    Certificate,
+    CertificateCheck,
+    DrawCheck,
+    Mechanism,
+    target_guarantee,
+)
 from discreet.noise.bounded_laplace import BoundedDiscreteLaplace
 from discreet.noise.distribution import Distribution
 from discreet.noise.gaussian import RoundedGaussian
@@ -95,7 +103,7 @@ class ScalarNoise(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs."""
+        """Privacy guarantee of one release."""
         return target_guarantee(*self.target, relation=self.relation)
 
     @property
@@ -104,15 +112,54 @@ class ScalarNoise(Mechanism):
         return self.noise.std * self.scale.step
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``confidence``."""
+        """Bound the noise.
+
+        Args:
+            confidence: Probability with which the bound holds, between 0 and 1.
+
+        Returns:
+            Lower and upper bound.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.truncated_laplace(sensitivity=1, epsilon=1, delta=1e-6)
+            >>> low, high = mechanism.interval(0.95)
+            >>> low <= high
+            True
+        """
         high = divergence.half_width(self.noise, confidence) * self.scale.step
         return -high, high
 
     def release(self, value: float, *, rng: RandomSource | None = None) -> Released:
-        """Add noise to one number: a whole one stays whole if the sensitivity is whole."""
-        if np.ndim(value) != 0:
-            raise OutOfDomain("value must be one number: this noise is made for a scalar.")
-        steps = self.scale.read(np.reshape(np.asarray(value), 1), name="value")
+        """Add noise to a number.
+
+        On integers the number is rounded first. Numbers beyond 2**61 steps count as the largest
+        one.
+
+        Args:
+            value: Private number.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            A noisy number, an integer on integers and a float on reals.
+
+        Raises:
+            OutOfDomain: The input is not one number.
+
+        Privacy:
+            The release satisfies `guarantee`. No account is charged; charge `mechanism.guarantee`
+            before you release.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.truncated_laplace(sensitivity=1, epsilon=1, delta=1e-6)
+            >>> isinstance(mechanism.release(100), int)
+            True
+        """
+        steps = self.scale.read_one(value)
         noisy = add_clamped(steps, self.noise.sample(1, resolve_rng(rng)))
         return noisy.item() if self.scale.exponent == 0 else noisy.item() * self.scale.step
 
@@ -121,17 +168,48 @@ class ScalarNoise(Mechanism):
         """The divergence at the target's epsilon, from the law itself, and how it was found."""
 
     def certify(self) -> Certificate:
-        """Recompute the divergence from the exact law, both directions being equal by symmetry."""
+        """Recompute the guarantee from exact distributions.
+
+        Returns:
+            A certificate that lists each check with the claimed and the exact delta.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.truncated_laplace(sensitivity=1, epsilon=1, delta=1e-6)
+            >>> mechanism.certify().holds
+            True
+        """
         epsilon, delta = map(float, self.target)
         found, route = self.exact()
         check = CertificateCheck(
-            part=f"noise of std {self.std:.6g}",
+            part=f"noise of std {short(self.std, digits=6)}",
             epsilon=epsilon,
-            claimed=delta,
+            claimed=max(delta, self.guarantee.delta(epsilon)),
             exact=found,
             route=route,
         )
-        return Certificate(mechanism=self.name, guarantee=self.guarantee, checks=(check,)).demand()
+        certificate = Certificate(
+            mechanism=self.name, guarantee=self.guarantee, checks=(check,)
+        ).demand()
+        drawn = (
+            draws_follow("noise", lambda rng: self.noise.sample(MANY, rng), self.noise.cdf),
+            *(self._drawn(steps) for steps in (0, self.scale.shift)),
+        )
+        return replace(certificate, drawn=drawn).demand()
+
+    def _drawn(self, steps: int) -> DrawCheck:
+        """Releases of one number, against the law of the noise."""
+        step = self.scale.step
+        value = steps if self.scale.exponent == 0 else steps * step
+
+        def release(rng: RandomSource) -> int:
+            return round(Fraction(self.release(value, rng=rng)) / Fraction(step)) - steps
+
+        name = f"releases {'one sensitivity from' if steps else 'at'} zero"
+        return releases_follow(name, release, self.noise.cdf)
 
     def __repr__(self) -> str:
-        return f"{self.name}({self.guarantee!r}; std {self.std:.4g})"
+        return f"{self.name}({self.guarantee!r}; std {short(self.std)})"

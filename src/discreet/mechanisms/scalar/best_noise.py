@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import one_of, positive, probability
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.number_format import number
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record, Tabular
+from discreet.mechanisms._drawn import charges
 from discreet.mechanisms._inputs import Domain, Released, check_domain, exact_sensitivity, whole
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
@@ -39,8 +42,8 @@ class NoiseCandidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestAdditiveNoise(Mechanism):
-    """The noise of least expected loss. Made by `best_additive`."""
+class BestAdditiveNoise(Mechanism, Tabular):
+    """The noise with the smallest expected error. Made by `best_additive_noise`."""
 
     candidates: tuple[NoiseCandidate, ...]
     """Best first; the first is what releases."""
@@ -55,7 +58,7 @@ class BestAdditiveNoise(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs."""
+        """Privacy guarantee of one release."""
         return self.chosen.guarantee
 
     @property
@@ -64,24 +67,101 @@ class BestAdditiveNoise(Mechanism):
         return self.chosen.std
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``confidence``."""
+        """Bound the noise.
+
+        Args:
+            confidence: Probability with which the bound holds, between 0 and 1.
+
+        Returns:
+            Lower and upper bound.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.best_additive_noise(sensitivity=1, epsilon=2)
+            >>> low, high = mechanism.interval(0.95)
+            >>> low <= high
+            True
+        """
         return self.chosen.interval(confidence)
 
     def release(self, value: float, *, rng: RandomSource | None = None) -> Released:
-        """Add noise to one number."""
+        """Add the best noise to a number.
+
+        Args:
+            value: Private number.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            A noisy number, an integer on integers and a float on reals.
+
+        Raises:
+            OutOfDomain: The input is not one number.
+
+        Privacy:
+            The release satisfies `guarantee`. No account is charged; charge `mechanism.guarantee`
+            before you release.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.best_additive_noise(sensitivity=1, epsilon=2)
+            >>> isinstance(mechanism.release(100), int)
+            True
+        """
         return self.chosen.release(value, rng=rng)
 
     def certify(self) -> Certificate:
-        """Recompute the guarantee from the exact law."""
-        return self.chosen.certify()
+        """Recompute the guarantee from exact distributions.
+
+        Returns:
+            A certificate that lists each check with the claimed and the exact delta.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.best_additive_noise(sensitivity=1, epsilon=2)
+            >>> mechanism.certify().holds
+            True
+        """
+        inner = self.chosen.certify()
+        drawn = (*inner.drawn, charges("what is charged", self.guarantee, self.chosen.guarantee))
+        return replace(inner, guarantee=self.guarantee, drawn=drawn).demand()
+
+    def rows(self) -> list[Record]:
+        """List each noise that satisfies the guarantee, best first.
+
+        Returns:
+            One dict per noise, with its expected loss.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.best_additive_noise(sensitivity=1, epsilon=2)
+            >>> len(mechanism.rows()) == len(mechanism.candidates)
+            True
+        """
+        return [{"noise": one.name, "loss": one.loss} for one in self.candidates]
 
     def explain(self) -> str:
-        """All noises that keep the promise, with their expected loss, and why others do not."""
+        """Compare all noises that satisfy the guarantee, and say why others do not.
+
+        Returns:
+            Text with one noise per line and its expected loss.
+
+        Examples:
+            >>> import discreet
+            >>> mechanism = discreet.best_additive_noise(sensitivity=1, epsilon=2)
+            >>> mechanism.explain().splitlines()[0]
+            'Smallest root of the mean squared error: laplace.'
+        """
         lines = [f"Smallest {LOSS_NAMES[self.loss]}: {self.candidates[0].name}."]
         best = self.candidates[0].loss
         for one in self.candidates:
             more = f"{one.loss / best - 1:+.2%}" if best else ""
-            lines.append(f"  {one.name:18} {one.loss:12.6g}  {more}")
+            lines.append(f"  {one.name:18} {number(one.loss):>12}  {more}")
         lines += [f"  {name:18} {'-':>12}  {why}" for name, why in self.refused]
         return "\n".join(lines)
 
@@ -98,18 +178,51 @@ def best_additive_noise(
     domain: Domain | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> BestAdditiveNoise:
-    """The certified noise of least expected loss for one number.
+    """Choose the additive noise with the smallest expected error for one number.
 
-    The losses are mean squared error, mean absolute error, and the error that 95 of 100 releases
-    do not exceed. The choice depends on public numbers only, so it costs nothing.
+    Candidates are Laplace, Gaussian, staircase, truncated Laplace and grafted noise. The choice
+    depends on public numbers only, so it costs no budget.
 
-    Theorem: (epsilon, delta)-DP under ``relation``; no noise of the catalog (Laplace with its
-        credit of delta, Gaussian, staircase, truncated Laplace, grafted) has a smaller loss.
-    Proof: each candidate is certified from its exact law; the losses are those of the same laws.
-    Source: B39c, B49.
-    Needs: one number (for vectors, `gaussian` or `laplace`); delta of a truncated or grafted law
-        is in part an event that tells neighbors apart: keep it far below one over the people.
+    Args:
+        sensitivity: Largest change of the number between neighboring data sets.
+        epsilon: Privacy loss.
+        delta: Probability parameter of (epsilon, delta)-DP. With 0, only pure DP noise is compared.
+        loss: Measure of the error: `"mse"` (mean squared error), `"mae"` (mean absolute error) or
+            `"p95"` (95th percentile of the absolute error).
+        domain: `"integers"` or `"reals"`. By default integers if the sensitivity is an integer,
+            otherwise reals.
+        relation: Neighboring relation to which the sensitivity refers.
+
+    Returns:
+        A mechanism that releases with the best noise. `candidates` lists all of them and
+        `explain()` compares them.
+
+    Raises:
+        InvalidArgument: A number or `loss` is outside its range.
+        Unsupported: No candidate satisfies the budget.
+
+    Privacy:
+        The mechanism is (epsilon, delta)-DP. Every candidate is certified from its exact
+        distribution.
+
+    Examples:
+        >>> import discreet
+        >>> mechanism = discreet.best_additive_noise(sensitivity=1, epsilon=2)
+        >>> mechanism.candidates[0].name
+        'laplace'
+
+    See Also:
+        `compare_bounded_noise`: noise that stays between bounds.
+
+    References:
+        [Proof](../theory/theorems.md#mechanisms.scalar.best_noise.best_additive_noise).
     """
+    # Theorem: (epsilon, delta)-DP under `relation`; no noise of the catalog (Laplace with its
+    #   credit of delta, Gaussian, staircase, truncated Laplace, grafted) has a smaller loss.
+    # Proof: each candidate is certified from its exact law; the losses are those of the same laws.
+    # Source: B39c, B49.
+    # Needs: one number (for vectors, `gaussian` or `laplace`); delta of a truncated or grafted law
+    #   is in part an event that tells neighbors apart: keep it far below one over the people.
     one_of("loss", loss, LOSSES)
     check_domain(domain)
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)

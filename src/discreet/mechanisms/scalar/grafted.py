@@ -23,6 +23,7 @@ _FINE = 32
 _MOST_CELLS = 1 << 15
 # Mass below 2**-62 cannot be written; tails that fall to it are cut there.
 _DEEPEST = 43.5
+_LARGEST_EPSILON = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -77,18 +78,18 @@ def grafted(
     domain: Domain | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> GraftedNoise:
-    """Noise whose density is Laplace near zero and Gaussian beyond: between the two, and better.
-
-    Theorem: (epsilon, delta)-DP under ``relation``.
-    Proof: by computation. The law is a table of whole numbers, whose divergence is summed in
-        integers (`PiecewiseConstant.delta`), for the worst shift; what does not pass is not
-        returned.
-    Source: Muthukrishnan, Kalyani 2023 (the flipped Huber density). B49: the slope of the core is
-        searched around epsilon, where the optimum lies for small delta.
-    Needs: a scalar, 0 < delta < 1; epsilon not so small that the table would be too long.
-    """
+    """Noise whose density is Laplace near zero and Gaussian beyond: between the two, and better."""
+    # Theorem: (epsilon, delta)-DP under `relation`.
+    # Proof: by computation. The law is a table of whole numbers, whose divergence is summed in
+    #   integers (`PiecewiseConstant.delta`), for the worst shift; what does not pass is not
+    #   returned.
+    # Source: Muthukrishnan, Kalyani 2023 (the flipped Huber density). B49: the slope of the core is
+    #   searched around epsilon, where the optimum lies for small delta.
+    # Needs: a scalar, 0 < delta < 1; epsilon not so small that the table would be too long.
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, zero=False, one=False)
     scale = ScoreScale.of(sensitivity, domain=domain)
+    if eps > _LARGEST_EPSILON:
+        raise Unsupported(f"epsilon must be at most {_LARGEST_EPSILON} for this noise.")
     cells, width = _cells(scale.shift, float(eps))
     measure = LOSSES[loss]
 

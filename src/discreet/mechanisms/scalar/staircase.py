@@ -47,15 +47,13 @@ def staircase(
     domain: Domain | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> StaircaseMechanism:
-    """Staircase noise on one number: a constant near zero, then flights that fall by e^epsilon.
-
-    Theorem: epsilon-DP under ``relation``; with the best tread no additive noise of a pure
-        epsilon has a smaller expected loss, for every loss that grows with the error.
-    Proof: places at most ``sensitivity`` apart have ratios of at most e^epsilon by construction.
-        Optimality: Geng and Viswanath 2014. The tread is searched among those of the grid.
-    Source: Geng, Viswanath 2014. B49.
-    Needs: a scalar. For a sensitivity of one step this is discrete Laplace noise.
-    """
+    """Staircase noise on one number: a constant near zero, then flights that fall by e^epsilon."""
+    # Theorem: epsilon-DP under `relation`; with the best tread no additive noise of a pure
+    #   epsilon has a smaller expected loss, for every loss that grows with the error.
+    # Proof: places at most `sensitivity` apart have ratios of at most e^epsilon by construction.
+    #   Optimality: Geng and Viswanath 2014. The tread is searched among those of the grid.
+    # Source: Geng, Viswanath 2014. B49.
+    # Needs: a scalar. For a sensitivity of one step this is discrete Laplace noise.
     eps = positive("epsilon", epsilon)
     scale = ScoreScale.of(sensitivity, domain=domain)
     measure = LOSSES[loss]

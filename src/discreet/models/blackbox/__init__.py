@@ -1,4 +1,8 @@
-"""Mechanisms learned from public data: any function of a short input, made private."""
+"""Black-box mechanisms: make any function of a short input private.
+
+Output ranges are learned from public data. Outputs on private inputs are clipped to them, and noise
+is added.
+"""
 
 from discreet.models.blackbox._make_private import make_private
 from discreet.models.blackbox.examples import PrivateExamples, release_examples

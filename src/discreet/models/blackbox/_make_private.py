@@ -102,30 +102,67 @@ def make_private(  # noqa: PLR0913 - each has a default and a name
     account: Account | None = None,
     label: str = "learned mechanism",
 ) -> BlackBoxMechanism:
-    """Make any function of a short ordered input private, with ranges learned from public data.
+    """Make any function of a short, ordered input private.
 
-    ``function`` is a callable of one input, or anything with ``predict``. ``public_inputs`` are
-    examples of shape ``(examples, positions)`` or ``(examples, positions, attributes)`` that are
-    *not* about the people to be protected; ``public_outputs`` are what the function says about
-    them (asked if not given). ``metric`` says what one person is: "record" (one position),
-    "attribute" (one number), "count" (one event in a table of counts), or a `Metric`; ``group``
-    makes it that many consecutive records. ``bounds`` is the public domain of each attribute.
-    Ranges, distances and the split of the error between clipping and noise are chosen on public
-    data, and so is, if it is better, one of the ``alternatives``: mechanisms that take the same
-    input and have the same guarantee. With ``seconds`` every answer takes just this long, if the
-    function lets other threads run. With an ``account`` every answer is charged to it.
+    Ranges, distances and the balance between clipping and noise are learned from public inputs.
 
-    Theorem: every answer is (epsilon, delta)-DP for neighbors under ``metric``, for any function.
-    Proof: `BlackBoxMechanism`. Nothing private is read here.
-    Source: Aoutouf 2021, corrected (A30-A37, A42, A43, A50).
-    Needs: public inputs that are public; see ``does_not_protect`` of the result.
+    Args:
+        function: Callable of one input, or an object with `predict`. It must keep nothing between
+            calls.
+        public_inputs: Public examples, examples x positions, or examples x positions x attributes.
+            They must not be about the people to be protected.
+        public_outputs: Outputs of the function on the public inputs. By default the function is
+            called.
+        metric: What one person can change in an input: `"record"` (one position), `"attribute"`
+            (one number), `"count"` (one event in a table of counts), or a `Metric`.
+        epsilon: Privacy loss of one answer.
+        delta: Probability parameter of (epsilon, delta)-DP.
+        group: Number of consecutive records that are protected together, for `"record"`.
+        bounds: Public bounds of the attributes: one pair, or one pair per attribute. By default a
+            range three times as wide as the public inputs.
+        anchors: Largest number of public examples from which ranges are computed.
+        post_process: Whether to improve released numbers with public data. It costs no budget.
+        alternatives: Other mechanisms for the same input, by name. One of them answers if it is
+            better on public data.
+        seconds: Fixed duration of an answer, in seconds, so that the running time reveals nothing.
+            By default the function takes its time.
+        account: Ledger account that pays for each answer.
+        label: Text for the ledger entries.
 
-    >>> import numpy as np
-    >>> public = np.random.default_rng(0).uniform(0, 10, size=(50, 20))
-    >>> mean = make_private(np.mean, public_inputs=public, metric="record", epsilon=1)
-    >>> mean.expected.error < mean.expected.constant
-    True
+    Returns:
+        A mechanism with `answer(private)`, `release(private)`, `expected`, `protects` and
+        `explain()`.
+
+    Raises:
+        InvalidArgument: An argument is outside its range, or the public inputs do not have the
+            right shape.
+        RelationMismatch: An alternative is not under the replace-one relation.
+
+    Privacy:
+        Every answer is (epsilon, delta)-DP for what `metric` describes, whatever the function
+        computes. `make_private` itself reads public data only.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet import blackbox
+        >>> public = numpy.random.default_rng(0).uniform(0, 10, size=(50, 20))
+        >>> mechanism = blackbox.make_private(
+        ...     numpy.mean, public_inputs=public, metric="record", epsilon=1
+        ... )
+        >>> mechanism.expected.error < mechanism.expected.constant
+        True
+
+    See Also:
+        [Make any function private](../how-to/learned.md), [theory](../theory/blackbox.md).
+
+    References:
+        Aoutouf (2021), corrected.
+        [Proof](../theory/theorems.md#models.blackbox._make_private.make_private).
     """
+    # Theorem: every answer is (epsilon, delta)-DP for neighbors under `metric`, for any function.
+    # Proof: `BlackBoxMechanism`. Nothing private is read here.
+    # Source: Aoutouf 2021, corrected (A30-A37, A42, A43, A50).
+    # Needs: public inputs that are public; see `does_not_protect` of the result.
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
     table = _examples(public_inputs)
     adjacency = Adjacency.of(metric, group=group)

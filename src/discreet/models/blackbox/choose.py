@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.number_format import short
 from discreet.mechanisms.scalar._base import mean_absolute
 from discreet.models._model_inputs import Floats
 from discreet.models.blackbox.examples import NoisyValuePosterior, constant_error, noise_nodes
@@ -120,7 +121,10 @@ class LipschitzMethod:
     def name(self) -> str:
         """The metric, and the slope as a share of the width."""
         kind = "leave-one-out" if self.metric.record_like else "tube"
-        return f"{kind}, {self.describes}, slope {self.slope / self.width:.3g} of the width"
+        return (
+            f"{kind}, {self.describes}, slope "
+            f"{short(self.slope / self.width, digits=3)} of the width"
+        )
 
     def build(self, inputs: Floats, said: Floats) -> OutputRanges:
         """Centers of least loss outside the tube, then the ranges."""
@@ -182,7 +186,7 @@ class TreeEnvelopeMethod:
     def name(self) -> str:
         """How many trees, and the slope."""
         many = "the tree" if len(self.trees) == 1 else f"{len(self.trees)} trees"
-        return f"envelope of {many}, slope {self.slope / self.width:.3g} of the width"
+        return f"envelope of {many}, slope {short(self.slope / self.width, digits=3)} of the width"
 
     def build(self, inputs: Floats, said: Floats) -> OutputRanges:
         """No data are needed: slope and width are split over the trees."""
@@ -248,7 +252,7 @@ class AdditiveMethod:
         """What is added up, and the slope as a share of the width."""
         alike = "alike" if self.shared else "by position"
         kind = f"sum of records, {alike}" if self.metric.record_like else "sum of counts"
-        return f"{kind}, slope {self.slope / self.width:.3g} of the width"
+        return f"{kind}, slope {short(self.slope / self.width, digits=3)} of the width"
 
     def build(self, inputs: Floats, said: Floats) -> OutputRanges:
         """The sum of least loss outside the tube, then the ranges."""

@@ -16,16 +16,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.boundary.rows import matrix
+from discreet.boundary.values import doubles, listed, numeric_array
 from discreet.core._rational import Number
 from discreet.core._validate import as_tuple, finite, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record
 from discreet.ledger.account import Account, Receipt, reserve_if_charged
 from discreet.mechanisms.additive import laplace
 from discreet.models.blackbox.metrics import Floats, Ints, Metric, tuples
 from discreet.models.blackbox.output_ranges import check_anchors
 from discreet.noise.distribution import Distribution
 from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.query.result import Result, records
 
 # ── Private examples ─────────────────────────────────────────────────────────────────────────────
 
@@ -34,14 +38,61 @@ _FINE = 1 << 20  # steps between the bounds of an output
 _CHUNK = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateExamples:
-    """Outputs at anchors that `make_private` may take as public: what they cost is `guarantee`."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PrivateExamples(Result):
+    """Noisy outputs at public anchors, made from private examples.
+
+    Attributes:
+        anchors: Public inputs.
+        outputs: Noisy mean output of the examples near each anchor.
+        guarantee: Privacy guarantee of the release.
+        receipt: Receipt of the charge, or None.
+
+    Examples:
+        >>> from discreet import blackbox
+        >>> made = blackbox.release_examples(
+        ...     [[0.1], [0.9], [0.2]],
+        ...     [1, 9, 2],
+        ...     anchors=[[0], [1]],
+        ...     metric=blackbox.Records(),
+        ...     bounds=(0, 10),
+        ...     epsilon=1,
+        ... )
+        >>> made.outputs.shape
+        (2,)
+    """
 
     anchors: Floats
     outputs: Floats
     guarantee: Guarantee
     receipt: Receipt | None
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - no error is known
+        """List the output at each anchor.
+
+        Args:
+            confidence: Without effect: no error is known.
+
+        Returns:
+            One record for each: a column for each number of the anchor, then value, std, low and
+            high, the last three None.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> made = blackbox.release_examples(
+            ...     [[0.1], [0.9], [0.2]],
+            ...     [1, 9, 2],
+            ...     anchors=[[0], [1]],
+            ...     metric=blackbox.Records(),
+            ...     bounds=(0, 10),
+            ...     epsilon=1,
+            ... )
+            >>> [list(row) for row in made.rows()]
+            [['input 1', 'value', 'std', 'low', 'high'], ['input 1', 'value', 'std', 'low', 'high']]
+        """
+        anchors = self.anchors.reshape(len(self.outputs), -1)
+        names = [f"input {place + 1}" for place in range(anchors.shape[1])]
+        return records(names, anchors.tolist(), value=self.outputs)
 
 
 def release_examples(  # noqa: PLR0913 - as `make_private`
@@ -56,29 +107,57 @@ def release_examples(  # noqa: PLR0913 - as `make_private`
     label: str = "examples for a learned mechanism",
     rng: RandomSource | None = None,
 ) -> PrivateExamples:
-    """Mean outputs of private examples around public anchors, with noise (A50.7).
+    """Release noisy outputs of private examples, to be used as public examples.
 
-    Each example counts at its nearest anchor. ``anchors`` and ``bounds``, between which outputs are
-    clipped, must be chosen without looking at the examples. An anchor with few examples gets what
-    all examples together say, by as much as its own count is noise.
+    Each example counts at its nearest anchor. An anchor with few examples mostly receives the mean
+    of all examples.
 
-    Theorem: the result is epsilon-DP for adding or removing one example (input and output).
-    Proof: the anchor of an example and its clipped, rounded output are functions of it alone. So
-        an example moves one count by one and one sum by at most half the steps between the bounds;
-        each of the two vectors gets Laplace noise for half of epsilon. The rest reads nothing else.
-    Source: Aoutouf 2021 asks for public examples; the guarantee for private ones is separate from
-        that of the answers, and protects other people (A50).
-    Needs: public anchors, metric and bounds. Answers of the mechanism that is made from the result
-        protect the people of its private inputs only.
+    Args:
+        inputs: Private inputs, one per example.
+        outputs: Private output of each example.
+        anchors: Public inputs, chosen without looking at the examples.
+        metric: Distance of inputs.
+        bounds: Public lower and upper bound of the outputs. Outputs are clipped.
+        epsilon: Privacy loss of the release.
+        account: Ledger account that pays for the release.
+        label: Text for the ledger entry.
+        rng: Random source. By default the operating system's.
 
-    >>> import discreet
-    >>> made = release_examples(
-    ...     [[0.1], [0.9], [0.2]], [1, 9, 2], anchors=[[0], [1]],
-    ...     metric=discreet.blackbox.Records(), bounds=(0, 10), epsilon=1,
-    ...     rng=discreet.seeded_rng(1))
-    >>> made.guarantee.epsilon()
-    1.0
+    Returns:
+        Anchors and noisy outputs, for `make_private(public_inputs=..., public_outputs=...)`.
+
+    Raises:
+        BudgetExceeded: The account cannot pay. Nothing was read.
+        InvalidArgument: `bounds` or another argument is not valid.
+
+    Privacy:
+        epsilon-DP if one example is added or removed. This protects the people of the examples;
+        answers of a mechanism made from them need a guarantee of their own.
+
+    Examples:
+        >>> from discreet import blackbox
+        >>> made = blackbox.release_examples(
+        ...     [[0.1], [0.9], [0.2]],
+        ...     [1, 9, 2],
+        ...     anchors=[[0], [1]],
+        ...     metric=blackbox.Records(),
+        ...     bounds=(0, 10),
+        ...     epsilon=1,
+        ... )
+        >>> made.guarantee.epsilon()
+        1.0
+
+    References:
+        [Proof](../theory/theorems.md#models.blackbox.examples.release_examples).
     """
+    # Theorem: the result is epsilon-DP for adding or removing one example (input and output).
+    # Proof: the anchor of an example and its clipped, rounded output are functions of it alone. So
+    #   an example moves one count by one and one sum by at most half the steps between the bounds;
+    #   each of the two vectors gets Laplace noise for half of epsilon. The rest reads nothing else.
+    # Source: Aoutouf 2021 asks for public examples; the guarantee for private ones is separate from
+    #   that of the answers, and protects other people (A50).
+    # Needs: public anchors, metric and bounds. Answers of the mechanism that is made from the
+    #   result protect the people of its private inputs only.
     places = check_anchors(metric, anchors, len(tuples("anchors", anchors)))
     ends = tuple(float(finite("bounds", one)) for one in as_tuple("bounds", bounds))
     if len(ends) != 2 or not 0 < ends[1] - ends[0] < math.inf:
@@ -95,10 +174,9 @@ def release_examples(  # noqa: PLR0913 - as `make_private`
         reserve_if_charged(account, guarantee, label=label, rng=source) as held,
         np.errstate(all="ignore"),
     ):
-        given = tuples("inputs", inputs)
+        given = _inputs(inputs, positions=places.shape[1], attributes=places.shape[2])
         said = _steps(outputs, low=low, high=high)
-        fits = given.shape[1:] == places.shape[1:] or len(given) == 0
-        if not fits or len(given) != len(said):
+        if given is None or len(given) != len(said):
             raise OutOfDomain("inputs must have the shape of the anchors, and one output each.")
         nearest = _nearest(given, places, metric)
         counts = np.bincount(nearest, minlength=len(places)).astype(np.int64)
@@ -116,14 +194,47 @@ def release_examples(  # noqa: PLR0913 - as `make_private`
     )
 
 
+def _inputs(inputs: ArrayLike, *, positions: int, attributes: int) -> Floats | None:
+    """Examples of this shape, each read by itself; None for an array of another shape.
+
+    In a list, an example that has another shape is one of missing entries.
+    """
+    array = numeric_array(inputs)
+    if array is not None and len(array) == 0:
+        return np.empty((0, positions, attributes))
+    if array is not None:
+        table = np.asarray(array, dtype=np.float64)
+        cubes = table[:, :, None] if table.ndim == 2 else table
+        return cubes if cubes.shape[1:] == (positions, attributes) else None
+    if not hasattr(inputs, "__len__") or isinstance(inputs, str | bytes):
+        return None
+    if attributes == 1 and hasattr(inputs, "columns"):  # a frame, column by column
+        flat = matrix(inputs, columns=positions)
+        return flat[:, :, None] if flat.shape[1] == positions else None
+    found = [_example(one, positions=positions, attributes=attributes) for one in listed(inputs)]
+    return np.array(found).reshape(len(found), positions, attributes)
+
+
+def _example(given: object, *, positions: int, attributes: int) -> Floats:
+    rows = matrix([given], columns=positions).reshape(-1, 1)
+    if attributes == 1 and not np.isnan(rows).all():
+        return rows
+    try:
+        nested = listed(given)
+    except Exception:  # noqa: BLE001 - code of its own: what cannot be read is missing
+        nested = []
+    if len(nested) != positions:
+        return np.full((positions, attributes), np.nan)
+    return matrix(nested, columns=attributes)
+
+
 def _steps(outputs: ArrayLike, *, low: float, high: float) -> Ints:
     """Outputs in whole steps from the middle of the bounds; what is no number is the middle."""
-    try:
-        values = np.asarray(outputs, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty((0, 0))
-    if values.ndim != 1:
+    array = numeric_array(outputs)
+    flat = array.ndim == 1 if array is not None else hasattr(outputs, "__len__")
+    if not flat or isinstance(outputs, str | bytes):
         raise OutOfDomain("outputs must be numbers, one for each input.")
+    values = doubles(outputs)
     middle = (low + high) / 2
     inside = np.clip(np.where(np.isnan(values), middle, values), low, high)
     steps = np.rint((inside - middle) / (high - low) * _FINE)
@@ -177,10 +288,8 @@ class NoisyValuePosterior:
         object.__setattr__(self, "said", np.asarray(self.said, dtype=np.float64)[order])
 
     def estimate(self, noisy: Ints) -> Floats:
-        """The weighted median of what was said, for each noisy number.
-
-        Theorem: costs nothing. Proof: a function of the released number and of public data.
-        """
+        """The weighted median of what was said, for each noisy number."""
+        # Theorem: costs nothing. Proof: a function of the released number and of public data.
         weights = self._weights(np.asarray(noisy, dtype=np.int64))
         return _median(weights, self.said)
 

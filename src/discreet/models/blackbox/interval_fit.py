@@ -46,15 +46,14 @@ class IntervalFit:
 def fit_intervals(y: ArrayLike, distances: ArrayLike, width: float) -> IntervalFit:
     """The ranges of sensitivity ``width`` that y leaves least.
 
-    Theorem: the least loss is the largest weight of an assignment of samples i to samples j, where
-        a pair weighs ``max(0, y_i - y_j - width * max(1, d_ij))``.
-    Proof: the dual is a flow from upper ends that are too low to lower ends that are too high. A
-        detour over a third sample costs ``width`` times two distances, each at least one, whose sum
-        is no less than that of the direct way. See the centers, which have one end only. A33, A32.
-
     >>> fit_intervals([0, 10], [[0, 1], [1, 0]], 4).loss
     6.0
     """
+    # Theorem: the least loss is the largest weight of an assignment of samples i to samples j,
+    #   where a pair weighs `max(0, y_i - y_j - width * max(1, d_ij))`.
+    # Proof: the dual is a flow from upper ends that are too low to lower ends that are too high. A
+    #   detour over a third sample costs `width` times two distances, each at least one, whose sum
+    #   is no less than that of the direct way. See the centers, which have one end only. A33, A32.
     values, apart = _pairs(y, distances)
     size = float(non_negative("width", width))
     toll = size * apart
@@ -140,21 +139,20 @@ def _highest(
 
 
 class IntervalClip(MetricRanges):
-    """Fitted ranges at public anchors, carried over to every area without listing areas.
+    """Fitted ranges at public anchors, carried over to every area without listing areas."""
 
-    Theorem: clipping changes by at most ``width`` steps between neighbors.
-    Proof: the ends at the anchors keep ``high_j - low_k <= width max(1, d_jk)`` and low <= high:
-        the constructor checks all pairs in integers and refuses otherwise. Any other area gets
-        the floored middle between the least ``low_a + width max(1, d)`` and the greatest ``high_a
-        - width max(1, d)``, which keeps the same inequalities. On a line (all areas that differ
-        in one position) the highest high and the lowest low are then at most ``width`` apart;
-        the interval of length ``width`` around their middle holds all ranges of the line and
-        depends on the line only. The range is the intersection over all lines. Rounding floors
-        both ends alike. A33, A34.
-    Source: Aoutouf 2021, corrected.
-    Needs: a metric of cells (``Records`` or ``CellMetric``), which has finitely many areas on a
-        line.
-    """
+    # Theorem: clipping changes by at most `width` steps between neighbors.
+    # Proof: the ends at the anchors keep `high_j - low_k <= width max(1, d_jk)` and low <= high:
+    #   the constructor checks all pairs in integers and refuses otherwise. Any other area gets
+    #   the floored middle between the least `low_a + width max(1, d)` and the greatest `high_a
+    #   - width max(1, d)`, which keeps the same inequalities. On a line (all areas that differ
+    #   in one position) the highest high and the lowest low are then at most `width` apart;
+    #   the interval of length `width` around their middle holds all ranges of the line and
+    #   depends on the line only. The range is the intersection over all lines. Rounding floors
+    #   both ends alike. A33, A34.
+    # Source: Aoutouf 2021, corrected.
+    # Needs: a metric of cells (`Records` or `CellMetric`), which has finitely many areas on a
+    #   line.
 
     def __init__(
         self,

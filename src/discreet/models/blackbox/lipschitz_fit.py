@@ -89,14 +89,14 @@ class Extension:
 
     ``upper(D) = min(z_k + slope d(D, k))`` and ``lower(D) = max(z_k - slope d(D, k))``, and their
     middle.
-
-    Theorem: all three change by at most ``slope * d(D, D')`` between any two inputs, for any
-        centers; they meet the centers if ``z_j - z_k <= slope d(j, k)`` for all anchors. Hence
-        fitting only the anchors loses nothing against fitting every area there is.
-    Proof: each term changes by at most slope d(D, D') by the triangle inequality, and so do
-        minimum, maximum and mean. Floors of integers over an integer keep whole differences. A31.
-    Source: McShane 1934; Whitney 1934.
     """
+
+    # Theorem: all three change by at most `slope * d(D, D')` between any two inputs, for any
+    #   centers; they meet the centers if `z_j - z_k <= slope d(j, k)` for all anchors. Hence
+    #   fitting only the anchors loses nothing against fitting every area there is.
+    # Proof: each term changes by at most slope d(D, D') by the triangle inequality, and so do
+    #   minimum, maximum and mean. Floors of integers over an integer keep whole differences. A31.
+    # Source: McShane 1934; Whitney 1934.
 
     def __init__(
         self, *, anchors: ArrayLike, centers: ArrayLike, slope: int, metric: Metric
@@ -137,20 +137,20 @@ class Extension:
 class TubeClip(MetricRanges):
     """Ranges of fixed width around the surrogate, for any metric (A37).
 
-    Theorem: clipping changes by at most ``width`` steps between inputs at distance at most one.
-        With ``slope == width`` the range is a single point, the surrogate itself: then inputs at
-        whole distance d differ by at most ``d * width``, which is privacy in proportion to the
-        distance. A wider range has no such proportion: then only neighbors are protected.
-    Proof: the ends are the floors of (T -+ (width - slope)) / 2, and T moves by at most 2 slope
-        between neighbors: (T + width - slope) - (T' - width + slope) <= 2 width.
-    Source: Aoutouf 2021; Chatzikokolakis, Andrés, Bordenabe, Palamidessi 2013 (metric privacy).
-    Needs: the triangle inequality, which the metrics of this package have.
-
     >>> from discreet.models.blackbox.metrics import UnitCount
     >>> cars = TubeClip(anchors=[[5, 7]], centers=[60], slope=1, width=1, metric=UnitCount())
     >>> cars.ranges([[5, 9]])
     (array([60]), array([60]))
     """
+
+    # Theorem: clipping changes by at most `width` steps between inputs at distance at most one.
+    #   With `slope == width` the range is a single point, the surrogate itself: then inputs at
+    #   whole distance d differ by at most `d * width`, which is privacy in proportion to the
+    #   distance. A wider range has no such proportion: then only neighbors are protected.
+    # Proof: the ends are the floors of (T -+ (width - slope)) / 2, and T moves by at most 2 slope
+    #   between neighbors: (T + width - slope) - (T' - width + slope) <= 2 width.
+    # Source: Aoutouf 2021; Chatzikokolakis, Andrés, Bordenabe, Palamidessi 2013 (metric privacy).
+    # Needs: the triangle inequality, which the metrics of this package have.
 
     def __init__(
         self,
@@ -221,12 +221,11 @@ def fit_centers(
     deviates by more than ``tube``. Whole ``weights`` repeat a sample. If y and slope times
     distances are whole, so are the centers of the sums of absolute deviations (A30).
 
-    Source: Aoutouf 2021, corrected: one linear or quadratic program over the anchors instead of
-        a search over all areas (A30-A32).
-
     >>> fit_centers([0, 10], [[0, 1], [1, 0]], 4).centers
     array([3., 7.])
     """
+    # Source: Aoutouf 2021, corrected: one linear or quadratic program over the anchors instead of
+    #   a search over all areas (A30-A32).
     values, apart = check_samples(y, distances)
     rate = float(non_negative("slope", slope))
     radius = float(non_negative("tube", tube))
@@ -280,15 +279,13 @@ def _largest(y: Floats, rise: Floats) -> CenterFit:
 
 
 def _absolute(y: Floats, rise: Floats, tube: float) -> CenterFit:
-    """Pair what is too high with what is too low, as dearly as possible (A32).
-
-    Theorem: the least loss is the largest weight of an assignment of samples i to samples j, where
-        a pair weighs ``max(0, y_i - y_j - 2 tube - rise_ij)``.
-    Proof: the dual of the linear program is a flow from samples that are pulled down to samples
-        that are pulled up, at most one unit each, at cost rise_ij; by the triangle inequality no
-        flow gains by passing through a third sample, so it is an assignment. Where it is tight it
-        fixes the centers up to difference constraints, which shortest paths solve.
-    """
+    """Pair what is too high with what is too low, as dearly as possible (A32)."""
+    # Theorem: the least loss is the largest weight of an assignment of samples i to samples j,
+    #   where a pair weighs `max(0, y_i - y_j - 2 tube - rise_ij)`.
+    # Proof: the dual of the linear program is a flow from samples that are pulled down to samples
+    #   that are pulled up, at most one unit each, at cost rise_ij; by the triangle inequality no
+    #   flow gains by passing through a third sample, so it is an assignment. Where it is tight it
+    #   fixes the centers up to difference constraints, which shortest paths solve.
     fit = _assigned(y, rise, tube)
     if fit.gap <= _ROUNDING * (abs(fit.loss) + len(y) * float(np.ptp(y)) * 1e-3 + 1e-300):
         return fit

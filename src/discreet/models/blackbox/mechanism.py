@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -17,11 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.boundary.foreign_code import alone, draw_seed
+from discreet.boundary.rows import matrix
+from discreet.boundary.values import doubles, listed, numeric_array
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core._validate import positive, probability
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
+from discreet.core.tabular import Record
 from discreet.ledger.account import Account, Receipt, reserve_if_charged
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
@@ -34,6 +37,7 @@ from discreet.models.blackbox.metrics import Adjacency
 from discreet.models.blackbox.output_ranges import OutputRanges, clip_to_range
 from discreet.noise.distribution import Distribution
 from discreet.noise.random_source import RandomSource, resolve_rng
+from discreet.query.result import Result, records
 
 # ── The function ─────────────────────────────────────────────────────────────────────────────────
 # It is called once, and whatever it does, a number or nothing comes back: that a function fails,
@@ -87,18 +91,24 @@ class InputShape:
         return (self.positions,) if self.flat else (self.positions, self.attributes)
 
     def read(self, private: object) -> Floats:
-        """One input as doubles; only its shape, which is public, can be refused."""
-        found = numbers(private)
-        if found.shape != self.expected:
-            raise OutOfDomain(f"The input must have the shape {self.expected}, got {found.shape}.")
-        return found.reshape(self.positions, self.attributes)
+        """One input as doubles; only its shape, which is public, can be refused.
+
+        Positions are read one by one: one that is no row of numbers is missing.
+        """
+        array = numeric_array(private)
+        if array is not None:
+            found = array.shape
+        else:
+            held = hasattr(private, "__len__") and not isinstance(private, str | bytes)
+            found = (len(listed(private)), *self.expected[1:]) if held else ()
+        if found != self.expected:
+            raise OutOfDomain(f"The input must have the shape {self.expected}, got {found}.")
+        rows = doubles(private) if self.flat else matrix(private, columns=self.attributes)
+        return rows.reshape(self.positions, self.attributes)
 
     def read_one(self, private: object) -> Floats:
-        """One position of an input: a number, or one for each attribute."""
-        found = numbers(private)
-        if found.shape not in ((self.attributes,), self.expected[1:]):
-            raise OutOfDomain(f"A reading must have the shape {self.expected[1:]}.")
-        return found.reshape(self.attributes)
+        """One position of an input: a number, or one for each attribute; others are missing."""
+        return matrix([private], columns=self.attributes).reshape(self.attributes)
 
     def clean(self, rows: Floats) -> Floats:
         """Finite numbers of the domain. Every entry by itself, so neighbors stay neighbors."""
@@ -114,24 +124,6 @@ def cube(inputs: NDArray[Any]) -> Floats:
     """Inputs as ``(how many, positions, attributes)``."""
     table = np.asarray(inputs, dtype=np.float64)
     return table[:, :, None] if table.ndim == 2 else table
-
-
-def numbers(private: object) -> Floats:
-    """Doubles of the same shape; what is no number becomes NaN, entry by entry."""
-    with suppress(Exception):  # which entry it was, and why, would tell about it
-        return np.asarray(private, dtype=np.float64)
-    try:
-        entries = np.asarray(private, dtype=object)
-    except Exception:  # noqa: BLE001 - one by one then
-        raise OutOfDomain("The input must be a rectangular array.") from None
-    return np.array([_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
-
-
-def _number(entry: object) -> float:
-    try:
-        return float(np.asarray(entry, dtype=np.float64).reshape(()))
-    except Exception:  # noqa: BLE001 - one by one then
-        return MISSING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -167,8 +159,7 @@ class BlackBox:
 
     def _evaluate(self, given: Floats) -> float:
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
+            with alone(draw_seed()):
                 answer = np.asarray(self.function(given))
                 if answer.size != 1 or answer.dtype.kind not in "biufO":
                     return MISSING
@@ -286,42 +277,127 @@ class ExpectedError:
     """The same error if the best public constant were published and nothing asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlackBoxRelease:
-    """What was released about one input."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BlackBoxRelease(Result):
+    """The release of one answer.
+
+    Attributes:
+        value: Best estimate of the output of the function.
+        noisy: Clipped output with noise. `value` is computed from it.
+        guarantee: Privacy guarantee of the answer.
+        receipt: Receipt of the charge, or None.
+        mechanism: Mechanism that answered.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet import blackbox
+        >>> public = numpy.random.default_rng(0).uniform(0, 10, size=(20, 4))
+        >>> mechanism = blackbox.make_private(
+        ...     numpy.mean, public_inputs=public, metric="record", epsilon=1, bounds=(0, 10)
+        ... )
+        >>> answer = mechanism.answer([5.0] * 4)
+        >>> isinstance(answer.value, float)
+        True
+    """
 
     value: float
-    """The best estimate of what the function says."""
     noisy: float
-    """The clipped answer with noise: all that was released; the value is computed from it."""
     guarantee: Guarantee
     receipt: Receipt | None
     mechanism: BlackBoxMechanism = field(repr=False)
 
-    def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the clipped answer with probability at least ``confidence``."""
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Compute a confidence interval for the clipped output.
+
+        It covers noise, but not clipping.
+
+        Args:
+            confidence: Confidence level, between 0 and 1.
+
+        Returns:
+            Lower and upper end.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+            Unsupported: An alternative mechanism answered.
+
+        Examples:
+            >>> low, high = mechanism.answer([5.0] * 4).interval(0.95)
+            >>> low <= high
+            True
+        """
         low, high = self.mechanism.interval(confidence)
         return self.noisy - high, self.noisy - low
 
-    def __float__(self) -> float:
-        return self.value
+    def rows(self, confidence: float = 0.95) -> list[Record]:
+        """List the estimate with the interval of the clipped answer.
+
+        Args:
+            confidence: Probability with which the interval holds the clipped answer.
+
+        Returns:
+            One record: value, std (of the noise), low and high.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+
+        Examples:
+            >>> list(mechanism.answer([5.0] * 4).rows()[0])
+            ['value', 'std', 'low', 'high']
+        """
+        low, high = self.interval(confidence)
+        std = self.mechanism.std
+        return records((), [()], value=[self.value], std=[std], low=[low], high=[high])
+
+    def _title(self) -> str:
+        return "Answer of a black box"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class BlackBoxMechanism(Mechanism):
-    """A function behind ranges that were learned from public data. Made by `make_private`.
+    """A function behind learned output ranges. Made by `make_private`.
 
-    Theorem: a release keeps ``guarantee`` for every function, also a randomized or hostile one,
-        between inputs that are neighbors in the words of ``protects``.
-    Proof: the ranges are public functions of the input, and those of neighbors lie within
-        ``width`` steps of each other's ends, so clipped answers differ by at most ``width`` steps;
-        the noise is calibrated to that, and what follows reads nothing private. The answer is
-        rounded to steps before it is clipped, and ranges are whole numbers: nothing is left to
-        rounding. See docs/theory/blackbox.md.
-    Source: Aoutouf 2021, corrected (A16, A34, A35, A43, A50).
-    Needs: everything the mechanism was made from is public and is not about the people of the
-        private inputs; the function keeps nothing between calls.
+    Attributes:
+        box: The function and the shape of its input.
+        model: Learned output ranges.
+        noise: Noise mechanism, or None if a public constant is best.
+        posterior: Public pairs from which estimates are improved, or None.
+        expected: Expected errors on public inputs.
+        chosen: Method that public cross-validation chose.
+        adjacency: What one person can change in an input.
+        origin: Public number near the outputs, from which steps are counted.
+        account: Ledger account that pays for each answer, or None.
+        label: Text for the ledger entries.
+        alternative: Mechanism that answers instead, or None.
+
+    Privacy:
+        Each answer satisfies `guarantee` for what `protects` describes, whatever the function
+        computes.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet import blackbox
+        >>> public = numpy.random.default_rng(0).uniform(0, 10, size=(20, 4))
+        >>> mechanism = blackbox.make_private(
+        ...     numpy.mean, public_inputs=public, metric="record", epsilon=1, bounds=(0, 10)
+        ... )
+        >>> mechanism.protects[:45]
+        'One answer about an input of 4 positions hide'
+
+    References:
+        [Proof](../theory/theorems.md#models.blackbox.mechanism.BlackBoxMechanism).
     """
+
+    # Theorem: a release keeps `guarantee` for every function, also a randomized or hostile one,
+    #   between inputs that are neighbors in the words of `protects`.
+    # Proof: the ranges are public functions of the input, and those of neighbors lie within
+    #   `width` steps of each other's ends, so clipped answers differ by at most `width` steps;
+    #   the noise is calibrated to that, and what follows reads nothing private. The answer is
+    #   rounded to steps before it is clipped, and ranges are whole numbers: nothing is left to
+    #   rounding. See docs/theory/blackbox.md.
+    # Source: Aoutouf 2021, corrected (A16, A34, A35, A43, A50).
+    # Needs: everything the mechanism was made from is public and is not about the people of the
+    #   private inputs; the function keeps nothing between calls.
 
     box: BlackBox
     model: OutputRanges
@@ -329,18 +405,15 @@ class BlackBoxMechanism(Mechanism):
     posterior: NoisyValuePosterior | None
     expected: ExpectedError
     chosen: str
-    """What public cross-validation chose."""
     adjacency: Adjacency
     origin: float = 0.0
-    """A public number near the outputs; steps are counted from there."""
     account: Account | None = None
     label: str = "learned mechanism"
     alternative: Mechanism | None = None
-    """A mechanism that was better on public data and answers instead."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one answer costs; a public constant costs nothing."""
+        """Privacy guarantee of one answer. A public constant costs nothing."""
         if self.alternative is not None:
             return self.alternative.guarantee
         if self.noise is None:
@@ -349,12 +422,12 @@ class BlackBoxMechanism(Mechanism):
 
     @property
     def step(self) -> Fraction:
-        """Released numbers are multiples of it."""
+        """Spacing of released numbers."""
         return self.model.step
 
     @property
     def sensitivity(self) -> float:
-        """How far clipped answers of neighbors may lie apart."""
+        """Largest difference of clipped outputs on neighboring inputs."""
         return float(self.model.width * self.step)
 
     @property
@@ -365,7 +438,23 @@ class BlackBoxMechanism(Mechanism):
         return 0.0 if self.noise is None else self.noise.std * float(self.step)
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``confidence``."""
+        """Bound the noise.
+
+        Args:
+            confidence: Probability with which the noise lies between the bounds.
+
+        Returns:
+            Lower and upper bound.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+            Unsupported: An alternative mechanism answers.
+
+        Examples:
+            >>> low, high = mechanism.interval(0.95)
+            >>> low <= 0 <= high
+            True
+        """
         probability("confidence", confidence, zero=False, one=False)
         if self.alternative is not None:
             raise Unsupported(f"{self.chosen} answers: see its own interval().")
@@ -375,15 +464,51 @@ class BlackBoxMechanism(Mechanism):
         return low * float(self.step), high * float(self.step)
 
     def release(self, private: object, *, rng: RandomSource | None = None) -> float:
-        """The estimate for one private input; see `answer`."""
+        """Release the estimate for one private input.
+
+        Args:
+            private: Private input, in the shape of the public inputs.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            The estimate. See `answer` for the noisy number and the receipt.
+
+        Raises:
+            BudgetExceeded: The account cannot pay.
+            OutOfDomain: The input has another shape than the public inputs.
+
+        Privacy:
+            The release satisfies `guarantee`. The account is charged before the function is called.
+
+        Examples:
+            >>> isinstance(mechanism.release([5.0] * 4), float)
+            True
+        """
         return self.answer(private, rng=rng).value
 
     def answer(self, private: object, *, rng: RandomSource | None = None) -> BlackBoxRelease:
-        """Ask the function about one private input, once, and release what it says.
+        """Call the function on one private input, once, and release its output.
 
-        The budget is spent before the input is looked at. Entries that are no finite numbers
-        count as a public one, those outside the domain as its end; a function that fails has said
-        the middle of its range.
+        Values that are not finite numbers are replaced by public ones, and values outside the
+        bounds are clipped. If the function fails, the middle of the range is used.
+
+        Args:
+            private: Private input, in the shape of the public inputs.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            The release with `value`, `noisy`, `interval(confidence)` and `receipt`.
+
+        Raises:
+            BudgetExceeded: The account cannot pay.
+            OutOfDomain: The input has another shape than the public inputs.
+
+        Privacy:
+            The release satisfies `guarantee`. The account is charged before the function is called.
+
+        Examples:
+            >>> isinstance(mechanism.answer([5.0] * 4).noisy, float)
+            True
         """
         entries = self.box.shape.read(private)
         source = resolve_rng(rng)
@@ -420,19 +545,48 @@ class BlackBoxMechanism(Mechanism):
         return value, value
 
     def charged_to(self, account: Account | None, *, label: str | None = None) -> BlackBoxMechanism:
-        """The same mechanism, with answers charged to this account."""
+        """Return the same mechanism with answers charged to an account.
+
+        Args:
+            account: Ledger account, or None to charge nothing.
+            label: Text for the ledger entries. By default unchanged.
+
+        Returns:
+            The mechanism.
+
+        Privacy:
+            Each later answer charges the account before the function is called.
+
+        Examples:
+            >>> import discreet
+            >>> limit = discreet.pure_dp(2, relation=discreet.NeighboringRelation.REPLACE_ONE)
+            >>> account = discreet.Ledger("memory://").account("box", limit=limit)
+            >>> value = mechanism.charged_to(account).release([5.0] * 4)
+            >>> account.remaining
+            Fraction(1, 1)
+        """
         return replace(self, account=account, label=self.label if label is None else label)
 
     def certify(self) -> Certificate:
-        """Recompute the noise's guarantee from its exact law, and try neighbors of all kinds.
+        """Recompute the guarantee of the noise, and try neighboring inputs at random.
 
-        The ranges are proved; here inputs are drawn at random, what a neighbor may change is
-        replaced by others and by absurd values, hostile answers are clipped, and all of it is
-        compared in whole numbers.
+        The ranges are proven. The certificate compares them for random neighbors with hostile
+        outputs, in exact integers.
+
+        Returns:
+            A certificate that lists each check.
+
+        Raises:
+            NotCertified: A check fails.
+
+        Examples:
+            >>> mechanism.certify().holds
+            True
         """
         if self.alternative is not None:
             return self.alternative.certify()
-        parts = () if self.noise is None else self.noise.certify().checks
+        inner = None if self.noise is None else self.noise.certify()
+        parts = () if inner is None else inner.checks
         found = certify_drawn(self.model, self.adjacency.plain, self._examples(), pairs=_PAIRS)
         ranges = CertificateCheck(
             part=f"ranges of neighbors, {found.largest} of {self.model.width} steps at most",
@@ -453,6 +607,7 @@ class BlackBoxMechanism(Mechanism):
             mechanism=f"learned ({self.chosen})",
             guarantee=self.guarantee,
             checks=(*parts, fits, ranges),
+            drawn=() if inner is None else inner.drawn,
         ).demand()
 
     def _examples(self) -> Floats:
@@ -464,7 +619,7 @@ class BlackBoxMechanism(Mechanism):
 
     @property
     def protects(self) -> str:
-        """Who is protected, in one sentence."""
+        """What an answer protects, in one sentence."""
         return (
             f"One answer about an input of {self.box.shape.positions} positions hides "
             f"{self.adjacency.words}."
@@ -472,7 +627,7 @@ class BlackBoxMechanism(Mechanism):
 
     @property
     def does_not_protect(self) -> tuple[str, ...]:
-        """What is not protected, in sentences."""
+        """What an answer does not protect, in sentences."""
         shape = self.box.shape
         timing = (
             "How long the function takes, and what it prints, stores or sends by itself."
@@ -491,14 +646,22 @@ class BlackBoxMechanism(Mechanism):
         )
 
     def explain(self) -> str:
-        """Everything a reader of the released numbers should know."""
+        """Describe guarantee, expected errors and limitations.
+
+        Returns:
+            Text with one fact per line.
+
+        Examples:
+            >>> "Not protected:" in mechanism.explain()
+            True
+        """
         exp = self.expected
         lines = [
             repr(self),
             self.protects,
-            f"Expected error on public inputs: {exp.error:.4g}",
-            f"  clipping alone {exp.bias:.4g}, noise alone {exp.noise:.4g}",
-            f"  a public constant instead {exp.constant:.4g}",
+            f"Expected error on public inputs: {short(exp.error)}",
+            f"  clipping alone {short(exp.bias)}, noise alone {short(exp.noise)}",
+            f"  a public constant instead {short(exp.constant)}",
             "Not protected:",
             *(f"  {line}" for line in self.does_not_protect),
         ]
@@ -508,6 +671,6 @@ class BlackBoxMechanism(Mechanism):
 
     def __repr__(self) -> str:
         return (
-            f"learned({self.chosen}; {self.guarantee!r}; sensitivity {self.sensitivity:.4g}; "
-            f"expected error {self.expected.error:.4g})"
+            f"learned({self.chosen}; {self.guarantee!r}; sensitivity {short(self.sensitivity)}; "
+            f"expected error {short(self.expected.error)})"
         )

@@ -93,8 +93,18 @@ def tuples(name: str, inputs: ArrayLike) -> Floats:
 class Metric(ABC):
     """A public distance of inputs, position by position.
 
-    ``missing`` is the public value that stands in for entries that are not finite, before any
-    distance is taken (A35 iii).
+    Distances are exact integers in units of 2**-20.
+
+    Args:
+        missing: Public number that replaces values that are not finite.
+
+    Raises:
+        InvalidArgument: `missing` is not finite.
+
+    Examples:
+        >>> from discreet import blackbox
+        >>> isinstance(blackbox.Records(), blackbox.Metric)
+        True
     """
 
     missing: float = 0.0
@@ -105,61 +115,188 @@ class Metric(ABC):
     @property
     @abstractmethod
     def relation_words(self) -> str:
-        """What a neighbor is, for people."""
+        """What a neighboring input is, in words."""
 
     @property
     def record_like(self) -> bool:
-        """Whether leaving out what one neighbor may change moves a distance by at most one."""
+        """Whether leaving out what a neighbor changes moves a distance by at most one."""
         return True
 
     @property
     def discrete(self) -> bool:
-        """Whether every part is zero or one, so that cells can be told apart."""
+        """Whether every part of a distance is zero or one."""
         return False
 
     def cells(self, coordinates: Ints) -> tuple[Ints, tuple[int | None, ...]]:
-        """A label of the cell of each input at each position, and how many cells there are."""
+        """Label the cell of each input at each position.
+
+        Args:
+            coordinates: Coordinates of inputs, from `coordinates`.
+
+        Returns:
+            Labels, inputs x positions, and the number of cells of each position.
+
+        Raises:
+            Unsupported: The metric has no cells.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> metric = blackbox.Records()
+            >>> labels, sizes = metric.cells(metric.coordinates([[1, 2], [1, 3]]))
+            >>> labels.tolist()
+            [[0, 0], [0, 1]]
+        """
         raise Unsupported(f"{type(self).__name__} has no cells ({len(coordinates)} inputs).")
 
     def cleaned(self, inputs: ArrayLike) -> Floats:
-        """Inputs with ``missing`` for what is not finite."""
+        """Replace values that are not finite.
+
+        Args:
+            inputs: Inputs, inputs x positions, or inputs x positions x attributes.
+
+        Returns:
+            The inputs with `missing` in place of such values.
+
+        Raises:
+            OutOfDomain: The inputs do not have two or three dimensions.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> blackbox.Records(missing=7).cleaned([[1, float("nan")]]).ravel().tolist()
+            [1.0, 7.0]
+        """
         array = tuples("inputs", inputs)
         return np.where(np.isfinite(array), array, self.missing)
 
     @abstractmethod
     def coordinates(self, inputs: ArrayLike) -> Ints:
-        """Each entry as an integer, whatever it is: (inputs, positions, attributes)."""
+        """Convert each value to an integer.
+
+        Args:
+            inputs: Inputs, inputs x positions, or inputs x positions x attributes.
+
+        Returns:
+            Integers, inputs x positions x attributes.
+
+        Raises:
+            OutOfDomain: The inputs do not fit the metric.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> blackbox.UnitCount().coordinates([[1, 2.7]]).ravel().tolist()
+            [1, 2]
+        """
 
     @abstractmethod
     def between(self, queries: Ints, anchors: Ints) -> Ints:
-        """The parts of the distances of coordinates: (queries, anchors, positions)."""
+        """Compute the parts of distances between coordinates.
+
+        Args:
+            queries: Coordinates of inputs, from `coordinates`.
+            anchors: Coordinates of other inputs.
+
+        Returns:
+            Integers in units of 2**-20, queries x anchors x positions.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> metric = blackbox.Records()
+            >>> one, other = metric.coordinates([[1, 2]]), metric.coordinates([[1, 3]])
+            >>> (metric.between(one, other) / 2**20).tolist()
+            [[[0.0, 1.0]]]
+        """
 
     def parts(self, queries: ArrayLike, anchors: ArrayLike) -> Ints:
-        """The parts of the distances of inputs, in units of 2**-20: (Q, K, positions)."""
+        """Compute the parts of distances between inputs.
+
+        Args:
+            queries: Inputs.
+            anchors: Other inputs.
+
+        Returns:
+            Integers in units of 2**-20, queries x anchors x positions.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> (blackbox.Records().parts([[1, 2]], [[1, 3]]) / 2**20).tolist()
+            [[[0.0, 1.0]]]
+        """
         return self.between(self.coordinates(queries), self.coordinates(anchors))
 
     def total(self, parts: Ints) -> Ints:
-        """Distances from their parts: (queries, anchors)."""
+        """Add up the parts of distances.
+
+        Args:
+            parts: Parts, from `parts` or `between`.
+
+        Returns:
+            Distances in units of 2**-20, queries x anchors.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> metric = blackbox.Records()
+            >>> (metric.total(metric.parts([[1, 2]], [[3, 4]])) / 2**20).tolist()
+            [[2.0]]
+        """
         summed: Ints = parts.sum(axis=-1)
         return summed
 
     def left_out(self, parts: Ints) -> Ints:
-        """Distances without what one neighbor may change: (queries, anchors, neighborhoods).
+        """Compute distances without what one neighbor may change.
 
-        Whole numbers, so that subtracting a part leaves exactly what was there before it.
+        Args:
+            parts: Parts, from `parts` or `between`.
+
+        Returns:
+            Distances in units of 2**-20, queries x anchors x neighborhoods.
+
+        Raises:
+            Unsupported: The metric is not one of records.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> metric = blackbox.Records()
+            >>> (metric.left_out(metric.parts([[1, 2]], [[1, 3]])) / 2**20).tolist()
+            [[[1.0, 0.0]]]
         """
         rest: Ints = parts.sum(axis=-1, keepdims=True) - parts
         return rest
 
     def distances(self, queries: ArrayLike, anchors: ArrayLike) -> Ints:
-        """All distances, in units of 2**-20: (queries, anchors)."""
+        """Compute all distances between two sets of inputs.
+
+        Args:
+            queries: Inputs.
+            anchors: Other inputs.
+
+        Returns:
+            Distances in units of 2**-20, queries x anchors.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> (blackbox.Records().distances([[1, 2]], [[1, 3], [1, 2]]) / 2**20).tolist()
+            [[1.0, 0.0]]
+        """
         a, b = self.coordinates(queries), self.coordinates(anchors)
         group = max(1, _CHUNK // max(1, b.size))
         rows = [self.total(self.between(a[at : at + group], b)) for at in range(0, len(a), group)]
         return np.concatenate(rows) if rows else np.zeros((0, len(b)), dtype=np.int64)
 
     def distance(self, a: ArrayLike, b: ArrayLike) -> Fraction:
-        """The distance of two inputs (positions, attributes), exactly."""
+        """Compute the exact distance of two inputs.
+
+        Args:
+            a: Input, positions or positions x attributes.
+            b: Other input of the same shape.
+
+        Returns:
+            The distance.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> blackbox.Records().distance([1, 2], [1, 3])
+            Fraction(1, 1)
+        """
         pair = [np.asarray(one, dtype=np.float64)[None] for one in (a, b)]
         return Fraction(int(self.distances(pair[0], pair[1])[0, 0]), ONE)
 
@@ -189,7 +326,18 @@ class _Positions(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class Records(_Positions):
-    """Hamming distance: how many records (or attributes of records) differ at all (A1)."""
+    """Hamming distance: the number of records, or of their attributes, that differ.
+
+    Args:
+        missing: Public number that replaces values that are not finite.
+        level: `"record"` if a neighbor changes one record, `"attribute"` if it changes one
+            attribute of one record.
+
+    Examples:
+        >>> from discreet import blackbox
+        >>> blackbox.Records().distance([1, 2, 3], [1, 5, 6])
+        Fraction(2, 1)
+    """
 
     @property
     def discrete(self) -> bool:
@@ -222,11 +370,22 @@ class Records(_Positions):
 
 @dataclass(frozen=True, kw_only=True)
 class CellMetric(Records):
-    """Hamming distance of cells: a record counts as changed if its cell is another one (A4, A5).
+    """Hamming distance of cells: a record differs if it lies in another cell.
 
-    ``cuts`` are increasing thresholds: one sequence for all attributes, one for each attribute, or
-    one for each attribute of each position. What equals a threshold lies below it. With ``single``
-    entries are rounded to single precision first, as trees of scikit-learn do.
+    Args:
+        missing: Public number that replaces values that are not finite.
+        level: `"record"` or `"attribute"`, as in `Records`.
+        cuts: Increasing thresholds between cells: one list for all attributes, one per attribute,
+            or one per attribute of each position. A value that equals a threshold lies below it.
+        single: Whether values are rounded to single precision first, as trees of scikit-learn do.
+
+    Raises:
+        InvalidArgument: The thresholds do not increase.
+
+    Examples:
+        >>> from discreet import blackbox
+        >>> blackbox.CellMetric(cuts=(1, 2)).distance([0.2, 1.5], [0.8, 2.5])
+        Fraction(1, 1)
     """
 
     cuts: tuple[Any, ...]
@@ -241,10 +400,23 @@ class CellMetric(Records):
 
     @classmethod
     def even(cls, *, low: float, high: float, cells: int) -> CellMetric:
-        """``cells`` equal parts of [low, high] for every attribute; the ends take what is beyond.
+        """Create a metric with cells of equal width for every attribute.
 
-        >>> CellMetric.even(low=0, high=3, cells=3).cuts
-        (1.0, 2.0)
+        Args:
+            low: Lower end of the range. The first cell contains all smaller values.
+            high: Upper end of the range. The last cell contains all larger values.
+            cells: Number of cells.
+
+        Returns:
+            The metric.
+
+        Raises:
+            InvalidArgument: `low` is not below `high`, or `cells` is not a positive integer.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> blackbox.CellMetric.even(low=0, high=3, cells=3).cuts
+            (1.0, 2.0)
         """
         cells, low, high = count("cells", cells), float(low), float(high)
         if not low < high:
@@ -281,11 +453,23 @@ class CellMetric(Records):
 
 @dataclass(frozen=True, kw_only=True)
 class Truncated(_Positions):
-    """``min(1, |x - x'| / width)`` for each record, for numbers without cells (A36).
+    """Distance min(1, |x - x'| / width) per record, for numbers without cells.
 
-    ``width`` is one number, one for each attribute, or one for each attribute of each position.
-    Several attributes of a record are combined by their ``largest`` or their ``sum``, before the
-    distance is cut off at one. Below the Hamming distance everywhere: neighbors are the same.
+    Args:
+        missing: Public number that replaces values that are not finite.
+        level: `"record"` or `"attribute"`, as in `Records`.
+        width: Difference from which two values count as entirely different: one number, one per
+            attribute, or one per attribute of each position.
+        combine: `"largest"` or `"sum"` of the attributes of a record, before the distance is
+            truncated.
+
+    Raises:
+        InvalidArgument: A width is not positive and finite, or `combine` is unknown.
+
+    Examples:
+        >>> from discreet import blackbox
+        >>> blackbox.Truncated(width=10).distance([0, 0], [5, 50])
+        Fraction(3, 2)
     """
 
     width: Nested
@@ -323,10 +507,18 @@ class Truncated(_Positions):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitCount(Metric):
-    """The number of events by which two series of counts differ: ``sum |x - x'|`` (A37).
+    """The number of events by which two series of counts differ.
 
-    One event (one car in one reading) is distance one; moving it to another reading is two. Counts
-    are whole: anything else is rounded down first. Not a metric of records, so no leaving out.
+    One event more or less is distance one, and an event that moves to another reading is distance
+    two. Values are rounded down to integers.
+
+    Args:
+        missing: Public number that replaces values that are not finite.
+
+    Examples:
+        >>> from discreet import blackbox
+        >>> blackbox.UnitCount().distance([3, 4], [3, 6])
+        Fraction(2, 1)
     """
 
     @property
@@ -353,19 +545,36 @@ class UnitCount(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowGroups(Metric):
-    """``d_w``: how many windows of ``length`` positions cover all that differs (A37, w-event).
+    """The number of windows of consecutive positions that cover all differences.
 
-    ``parts_of`` says how far single positions are apart. With parts between zero and one the
-    distance is the smallest total height of windows whose heights add up to the parts everywhere;
-    with parts zero or one that is the number of windows.
+    It protects runs of consecutive records (w-event privacy).
 
-    Theorem: a metric; changing any ``length`` consecutive positions moves it by at most one.
-    Proof: covers add up, so the triangle inequality of the parts passes on. A neighbor's window
-        at height one covers all it changed. From left to right, raising the window that *starts*
-        at the first position not yet covered is best, because it reaches furthest: so the greedy
-        sum below is the smallest total. Windows that reach beyond the end shift back for free.
-    Source: Kellaris, Papadopoulos, Xiao, Papadias 2014 (w-event privacy); Aoutouf 2021, 8.4.
+    Args:
+        missing: Taken from `parts_of`.
+        length: Number of positions of a window.
+        parts_of: Metric of single positions: `Records`, `CellMetric` or `Truncated` at record
+            level.
+
+    Raises:
+        InvalidArgument: `length` is not a positive integer, or `parts_of` is another metric.
+
+    Examples:
+        >>> from discreet import blackbox
+        >>> metric = blackbox.WindowGroups(length=2, parts_of=blackbox.Records())
+        >>> metric.distance([1, 1, 1, 1], [2, 2, 1, 2])
+        Fraction(2, 1)
+
+    References:
+        Kellaris, Papadopoulos, Xiao and Papadias (2014).
+        [Proof](../theory/theorems.md#models.blackbox.metrics.WindowGroups).
     """
+
+    # Theorem: a metric; changing any `length` consecutive positions moves it by at most one.
+    # Proof: covers add up, so the triangle inequality of the parts passes on. A neighbor's window
+    #   at height one covers all it changed. From left to right, raising the window that *starts*
+    #   at the first position not yet covered is best, because it reaches furthest: so the greedy
+    #   sum below is the smallest total. Windows that reach beyond the end shift back for free.
+    # Source: Kellaris, Papadopoulos, Xiao, Papadias 2014 (w-event privacy); Aoutouf 2021, 8.4.
 
     length: int
     parts_of: Metric
@@ -397,9 +606,23 @@ class WindowGroups(Metric):
         return covered
 
     def left_out(self, parts: Ints) -> Ints:
-        """Without each window: what is before it and what is after it are covered apart.
+        """Compute distances without each window.
 
-        No window that starts before the one left out reaches beyond it, so the two do not meet.
+        What is before the window and what is after it are covered separately. No window that starts
+        before the one left out reaches beyond it, so the two do not meet.
+
+        Args:
+            parts: Parts, from `parts` or `between`.
+
+        Returns:
+            Distances in units of 2**-20, queries x anchors x windows.
+
+        Examples:
+            >>> from discreet import blackbox
+            >>> metric = blackbox.WindowGroups(length=2, parts_of=blackbox.Records())
+            >>> parts = metric.parts([[1, 1, 1]], [[2, 2, 2]])
+            >>> (metric.left_out(parts) / 2**20).tolist()
+            [[[1.0, 1.0]]]
         """
         by_position = np.ascontiguousarray(np.moveaxis(parts, -1, 0))
         n = len(by_position)

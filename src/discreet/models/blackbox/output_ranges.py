@@ -22,14 +22,13 @@ _BEYOND = 2.0**62
 
 
 class OutputRanges(ABC):
-    """``[low(D), high(D)]`` in steps, for every input D.
+    """``[low(D), high(D)]`` in steps, for every input D."""
 
-    Theorem: what ``clip`` returns changes by at most ``width`` steps between neighbors, for every
-        function, whatever it returns, random or not.
-    Proof: ``low <= high`` always, and ``high(D) - low(D') <= width`` for all neighbors D, D' and
-        for D' = D: each kind of ranges proves this. Values are made whole *before* they are
-        clipped, so their own rounding does not matter (A43).
-    """
+    # Theorem: what `clip` returns changes by at most `width` steps between neighbors, for every
+    #   function, whatever it returns, random or not.
+    # Proof: `low <= high` always, and `high(D) - low(D') <= width` for all neighbors D, D' and
+    #   for D' = D: each kind of ranges proves this. Values are made whole *before* they are
+    #   clipped, so their own rounding does not matter (A43).
 
     width: int
     """The sensitivity of what ``clip`` returns, in steps."""
@@ -179,10 +178,9 @@ _MOST_STEPS = 1 << 52
 
 
 class ConstantRange(OutputRanges):
-    """The same range everywhere, whatever a neighbor is (A42, lambda = 0).
+    """The same range everywhere, whatever a neighbor is (A42, lambda = 0)."""
 
-    Theorem: clipped answers differ by at most ``width``. Proof: they lie in one interval.
-    """
+    # Theorem: clipped answers differ by at most `width`. Proof: they lie in one interval.
 
     def __init__(self, *, low: int, high: int, step: Fraction) -> None:
         if low > high:
@@ -235,19 +233,6 @@ class LeaveOneOutRange(MetricRanges):
     be near there, in whole steps; between anchors the surrogate changes by at most ``slope`` steps
     per unit of distance. ``width`` is the sensitivity. Both are in steps of ``step``.
 
-    Theorem: for every function g, clipping g(D) into the range of D changes by at most ``width``
-        steps between neighbors of ``metric``, whatever the centers are, fitted well or badly.
-    Proof: for a neighborhood b (a record, an attribute, a window) let e_k be the distance of D to
-        anchor k without b, and lo = min(z_k + slope e_k), hi = max(z_k - slope e_k), T = lo + hi.
-        The full distance lies in [e_k, e_k + 1], so the surrogate's two ends lie in [lo, lo +
-        slope] and [hi - slope, hi], and their sum within ``slope`` of T: the T of all b differ by
-        at most 2 slope <= 2 width, so ``max T - width <= min T + width`` and, floored alike at
-        both ends, low <= high. Neighbors that differ in b share T_b, and both lie in the floors of
-        (T_b -+ width) / 2, which are ``width`` steps apart. Everything is a sum of integers. A35.
-    Source: Aoutouf 2021 (clipping to learned ranges); McShane 1934, Whitney 1934 (extension).
-    Needs: slope <= width; parts of distances in [0, 1] (held there by force, so any metric will
-        do, symmetric or not); public anchors, centers, slope, width and metric.
-
     >>> from discreet.models.blackbox.metrics import Records
     >>> clip = LeaveOneOutRange(
     ...     anchors=[[0, 0]], centers=[10], slope=2, width=4, metric=Records()
@@ -255,6 +240,19 @@ class LeaveOneOutRange(MetricRanges):
     >>> clip.ranges([[0, 0], [1, 0]])
     (array([8, 8]), array([12, 12]))
     """
+
+    # Theorem: for every function g, clipping g(D) into the range of D changes by at most `width`
+    #   steps between neighbors of `metric`, whatever the centers are, fitted well or badly.
+    # Proof: for a neighborhood b (a record, an attribute, a window) let e_k be the distance of D to
+    #   anchor k without b, and lo = min(z_k + slope e_k), hi = max(z_k - slope e_k), T = lo + hi.
+    #   The full distance lies in [e_k, e_k + 1], so the surrogate's two ends lie in [lo, lo +
+    #   slope] and [hi - slope, hi], and their sum within `slope` of T: the T of all b differ by
+    #   at most 2 slope <= 2 width, so `max T - width <= min T + width` and, floored alike at
+    #   both ends, low <= high. Neighbors that differ in b share T_b, and both lie in the floors of
+    #   (T_b -+ width) / 2, which are `width` steps apart. Everything is a sum of integers. A35.
+    # Source: Aoutouf 2021 (clipping to learned ranges); McShane 1934, Whitney 1934 (extension).
+    # Needs: slope <= width; parts of distances in [0, 1] (held there by force, so any metric will
+    #   do, symmetric or not); public anchors, centers, slope, width and metric.
 
     def __init__(
         self,

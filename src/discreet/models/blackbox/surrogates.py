@@ -53,16 +53,16 @@ class AdditiveClip(MetricRanges):
     of each position, with whole ``heights`` in units of 2**-20 steps; the sum over its attributes
     is held between zero and ``slope`` steps (a share of it, if neighbors may replace a run of
     records). ``metric`` says who is a neighbor; its distances are not used.
-
-    Theorem: clipping changes by at most ``width`` steps between neighbors, whatever knots, heights
-        and offset are.
-    Proof: let c_i in [0, m] be the contributions and T_b twice the sum of those outside a
-        neighborhood b of r records, plus r m. Twice the whole sum is within r m <= slope of T_b,
-        so all T_b are within 2 slope <= 2 width of each other, and neighbors that differ in b
-        share T_b. The rest is the proof of LooClip. Contributions depend on their own record only,
-        and everything after them is a sum of integers.
-    Source: sums of clipped scores as in private averages; leaving one out as in A35.
     """
+
+    # Theorem: clipping changes by at most `width` steps between neighbors, whatever knots, heights
+    #   and offset are.
+    # Proof: let c_i in [0, m] be the contributions and T_b twice the sum of those outside a
+    #   neighborhood b of r records, plus r m. Twice the whole sum is within r m <= slope of T_b,
+    #   so all T_b are within 2 slope <= 2 width of each other, and neighbors that differ in b
+    #   share T_b. The rest is the proof of LooClip. Contributions depend on their own record only,
+    #   and everything after them is a sum of integers.
+    # Source: sums of clipped scores as in private averages; leaving one out as in A35.
 
     def __init__(
         self,
@@ -230,13 +230,13 @@ class CountTube(MetricRanges):
 
     A curve is a chain of lines between whole ``knots``; ``rises`` are their slopes per event, whole
     numbers of 2**-20 steps, at most ``slope`` steps either way. Beyond the knots it is flat.
-
-    Theorem: clipping changes by at most ``width`` steps between inputs one event apart; with
-        ``slope == width``, by at most ``d * width`` between inputs d events apart.
-    Proof: counts are whole, so one event moves one curve by one of its rises, at most ``slope``
-        steps, exactly. The rest is the proof of TubeClip. A37.
-    Source: Aoutouf 2021, chapter 7, with the neighbors that it names: one car.
     """
+
+    # Theorem: clipping changes by at most `width` steps between inputs one event apart; with
+    #   `slope == width`, by at most `d * width` between inputs d events apart.
+    # Proof: counts are whole, so one event moves one curve by one of its rises, at most `slope`
+    #   steps, exactly. The rest is the proof of TubeClip. A37.
+    # Source: Aoutouf 2021, chapter 7, with the neighbors that it names: one car.
 
     def __init__(
         self,
@@ -466,12 +466,12 @@ class TreeClip(LeaveOneOutRange):
     ``centers`` are the values of its leaves in whole steps. The middle of its two ``envelopes`` is
     the best function of its slope: no other has a smaller largest error, which is
     ``largest_error``.
-
-    Theorem: clipping changes by at most ``width`` steps when one record is replaced.
-    Proof: LooClip, with boxes for anchors: a record is outside a box or not, which is a part in
-        {0, 1} that depends on this record only. A38.
-    Source: Aoutouf 2021, chapter 6, replaced by the envelopes of a piecewise constant function.
     """
+
+    # Theorem: clipping changes by at most `width` steps when one record is replaced.
+    # Proof: LooClip, with boxes for anchors: a record is outside a box or not, which is a part in
+    #   {0, 1} that depends on this record only. A38.
+    # Source: Aoutouf 2021, chapter 6, replaced by the envelopes of a piecewise constant function.
 
     def __init__(
         self,
@@ -519,11 +519,10 @@ class TreeClip(LeaveOneOutRange):
 
 
 class SumClip(OutputRanges):
-    """The ranges of a sum: the sums of the ranges of its terms.
+    """The ranges of a sum: the sums of the ranges of its terms."""
 
-    Theorem: clipping the sum changes by at most the sum of the widths.
-    Proof: ``high - low'`` adds up, term by term, for the same pair of neighbors.
-    """
+    # Theorem: clipping the sum changes by at most the sum of the widths.
+    # Proof: `high - low'` adds up, term by term, for the same pair of neighbors.
 
     def __init__(self, terms: Sequence[OutputRanges]) -> None:
         if not terms or len({(term.step, term.relation_words) for term in terms}) != 1:

@@ -1,7 +1,7 @@
-"""Private convex learning by gradient descent, in the style of scikit-learn.
+"""Private convex learning by gradient descent (DP-SGD).
 
-Noise is added to exact sums of clipped gradients, in whole numbers; the cost of a run is computed
-from its exact events.
+Noise is added to exact integer sums of clipped gradients, and the cost of a run is computed from
+its exact events.
 """
 
 import discreet.models._charging  # noqa: F401 - first: it names what is missing

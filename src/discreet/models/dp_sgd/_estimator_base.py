@@ -1,113 +1,42 @@
-"""What the DP-SGD estimators share: labels, mapped rows, parameters and the fit."""
+"""What the DP-SGD estimators share: mapped rows, parameters and the fit."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.core._validate import count, non_negative, positive
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
-from discreet.ledger.account import Account, reserve_if_charged
+from discreet.ledger.account import Account
 from discreet.mechanisms.additive import gaussian
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck
-from discreet.models._charging import ChargingEstimator
+from discreet.models._charging import ChargingEstimator, reserve_fit
 from discreet.models._model_inputs import (
     Bounds,
     Floats,
+    all_finite,
+    declared_columns,
     doubles,
-    matrix_shape,
+    fitting,
+    matrix,
     names_of,
     same_rows,
-    shaped,
 )
 from discreet.models.dp_sgd.budget import TrainingBudget, TrainingOptions, TrainingPlan, make_plan
 from discreet.models.dp_sgd.losses import Loss
-from discreet.models.dp_sgd.train import FeatureMap, descend
+from discreet.models.dp_sgd.train import FeatureMap, Steps, descend, record_looks
 from discreet.noise.random_source import RandomSource
-
-# ── Labels ───────────────────────────────────────────────────────────────────────────────────────
-# Declared or public labels, as places in the list of classes, and back.
-
-
-Classes: TypeAlias = Sequence[Any] | NDArray[Any] | str | None
-"""The labels that can occur, or ``"public"``: those found in y are no secret."""
-
-
-def declared_classes(classes: Classes, *, found: NDArray[Any] | None = None) -> NDArray[Any]:
-    """The labels that can occur; ``found`` are those of an earlier look at public labels."""
-    if isinstance(classes, str) or classes is None:
-        if classes == "public" and found is not None:
-            return found
-        raise InvalidArgument(
-            "classes must be declared: the labels that can occur, or 'public' if the labels "
-            "found in y are no secret."
-        )
-    try:
-        named: NDArray[Any] = np.unique(np.asarray(classes))
-    except (TypeError, ValueError):
-        raise InvalidArgument("classes must be all numbers or all text.") from None
-    if len(named) < 2:
-        raise InvalidArgument(
-            f"classes must name at least two labels, got {len(named)} class: with a single "
-            "class there is nothing to learn."
-        )
-    return named
-
-
-def classes_of(classes: Classes, y: NDArray[Any]) -> NDArray[Any]:
-    """The labels that can occur; y is looked at only where they are public."""
-    if not isinstance(classes, str) or classes != "public":
-        return declared_classes(classes)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise OutOfDomain("y contains NaN or infinity: drop or replace missing labels.")
-    if type_of_target(y) not in ("binary", "multiclass"):
-        raise OutOfDomain("Unknown label type: y must hold labels, all numbers or all text.")
-    found: NDArray[Any] = np.unique(y)
-    if len(found) < 2:
-        raise InvalidArgument("y holds one class only: there is nothing to learn.")
-    return found
-
-
-def class_places(y: NDArray[Any], classes: NDArray[Any]) -> Floats:
-    """The place of each label among the classes."""
-    found = np.full(len(y), -1.0)
-    for place, label in enumerate(classes):
-        found[y == label] = place
-    if (found < 0).any():
-        raise OutOfDomain(
-            "y holds labels that are not among the declared classes: declare them, or map "
-            "them to one that is."
-        )
-    return found
-
-
-def probabilities(margins: Floats) -> Floats:
-    """Of the classes, one row for each item; margins of one number belong to two classes."""
-    if margins.ndim == 1:
-        ones: Floats = expit(margins)
-        return np.column_stack([1 - ones, ones])
-    return np.asarray(softmax(margins, axis=1), dtype=np.float64)
-
-
-def likeliest(margins: Floats, classes: NDArray[Any]) -> NDArray[Any]:
-    """The label with the largest margin."""
-    chosen = margins > 0 if margins.ndim == 1 else margins.argmax(axis=1)
-    labels: NDArray[Any] = classes[chosen.astype(np.intp)]
-    return labels
-
 
 # ── Linear estimators on mapped rows ─────────────────────────────────────────────────────────────
 
@@ -119,6 +48,7 @@ class MappedEstimator(ChargingEstimator):
     fit_intercept: bool
     theta_: Floats
     feature_map_: FeatureMap
+    n_features_in_: int
 
     @abstractmethod
     def _target_array(self, y: object) -> NDArray[Any]:
@@ -144,16 +74,29 @@ class MappedEstimator(ChargingEstimator):
         return table, targets, mapped
 
     def _table(self, X: object, *, reset: bool) -> NDArray[Any]:
-        table = shaped("X", X)
-        matrix_shape(table)
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        known = declared_columns(self.bounds) if reset else self.n_features_in_
+        table = matrix("X", X, columns=known)
+        # Of a list scikit-learn would look at the first row.
+        named = X if names_of(X) is not None else table
+        validate_data(self, named, reset=reset, skip_check_array=True)
         return table
+
+    def _steps(self, table: NDArray[Any], targets: Floats, mapped: FeatureMap) -> Steps:
+        """Mapped rows; those that do not fit are zero, and so are all their gradients."""
+        # Theorem: a row of zeros contributes nothing, whatever the parameters.
+        # Proof: a gradient is a slope times the row, here with its leading constant.
+        x = doubles(table)
+        read = mapped.steps(x)
+        read[~fitting(x, targets)] = 0
+        return read
 
     def _margins_of(self, objective: Loss, X: object) -> Floats:
         table = self._table(X, reset=False)
         if not len(table):
             raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
-        return objective.margins(self.theta_, self.feature_map_.rows(doubles("X", table)))
+        x = doubles(table)
+        all_finite("X", x)
+        return objective.margins(self.theta_, self.feature_map_.rows(x))
 
 
 # ── Estimators by gradient descent ───────────────────────────────────────────────────────────────
@@ -192,28 +135,82 @@ class GradientDescentEstimator(MappedEstimator):
     rng: RandomSource | None = None
 
     def fit(self, X: object, y: object) -> Self:
-        """Fit, privately. What can be refused without reading a value is refused before paying.
+        """Fit the model to private rows.
 
-        Theorem: the fitted parameters cost ``guarantee_``; everything else that is set is public.
-        Proof: `train.descend`, and the noisy count if ``rows`` is not known (composition).
-        Needs: at most ``max_rows_per_unit`` rows of each unit of privacy, which is not checked
-            here; declared bounds; targets as declared.
+        Rows with missing or unreadable values, of another length or with an undeclared label count
+        as rows, but do not affect any gradient.
+
+        Args:
+            X: Features, one row per record: an array or a data frame.
+            y: Label or target of each record.
+
+        Returns:
+            The fitted model itself.
+
+        Raises:
+            BudgetExceeded: The account cannot pay. No value was read.
+            InvalidArgument: Budget, bounds or classes are missing or not valid, or `X` and `y` do
+                not fit together.
+
+        Privacy:
+            The fit satisfies the budget for one privacy unit with at most `max_rows_per_unit` rows.
+            The account is charged before the values are read. `score` on private rows is not
+            private.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLogisticRegression
+            >>> X = numpy.linspace(-1, 1, 500)[:, None]
+            >>> model = PrivateLogisticRegression(rho=1, bounds=(-1, 1), classes=(0, 1), steps=10)
+            >>> model = model.fit(X, (X[:, 0] > 0.2).astype(int))
+            >>> model.coef_.shape
+            (1, 1)
         """
+        # Theorem: the fitted parameters cost `guarantee_`; everything else that is set is public.
+        # Proof: `train.descend`, and the noisy count if `rows` is not known (composition).
+        # Needs: at most `max_rows_per_unit` rows of each unit of privacy, which is not checked
+        #   here; declared bounds. A row with a missing or unreadable value, of another length, or
+        #   with a label that is not declared counts as a row, and adds nothing to any gradient.
         table, targets, mapped = self._start(X, y)
         plan = self.plan(features=table.shape[1], public_rows=self._public_rows(len(table)))
         source = self._source
-        with reserve_if_charged(self.account, plan.guarantee, label=self.label, rng=source) as held:
+        remedy = "charge an account with a limit approx_dp(epsilon, delta)"
+        remedy += ", or fit with rho and charge one with zcdp(rho)"
+        with reserve_fit(
+            self.account,
+            plan.guarantee,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            label=self.label,
+            rng=source,
+            remedy=remedy,
+        ) as held:
             rows = self._rows(plan, len(table), source)
-            read = mapped.steps(doubles("X", table))
-            theta = descend(read, self._whole_targets(targets), run=plan.run(rows), rng=source)
+            places = self._whole_targets(targets)
+            read = self._steps(table, places, mapped)
+            theta = descend(read, np.nan_to_num(places), run=plan.run(rows), rng=source)
         self._keep(theta, mapped, plan, rows)
         self.receipt_ = None if held is None else held.receipt
         return self
 
     def plan(self, *, features: int, public_rows: int | None = None) -> TrainingPlan:
-        """Noise, guarantee and predicted excess of a fit, before a row is read.
+        """Plan the noise of a fit, before a row is read.
 
-        ``public_rows``: their number if it is public knowledge.
+        Args:
+            features: Number of features.
+            public_rows: Public number of rows, if there is one. By default that of the model.
+
+        Returns:
+            The plan with steps, sampling rate, noise, `guarantee` and `predicted_excess(rows)`.
+
+        Raises:
+            InvalidArgument: The budget or another argument is not valid.
+
+        Examples:
+            >>> from discreet.models import PrivateLogisticRegression
+            >>> model = PrivateLogisticRegression(rho=1, bounds=(-1, 1), classes=(0, 1), steps=10)
+            >>> model.plan(features=3, public_rows=1_000).steps
+            10
         """
         columns = count("features", features)
         width = columns + bool(self.fit_intercept)
@@ -239,27 +236,49 @@ class GradientDescentEstimator(MappedEstimator):
             options=options,
             dimension=objective.dimension(width),
             clip=self._clip(columns),
-            smoothness=objective.smoothness(self._row_norm(columns)),
+            smoothness=objective.smoothness(self._smooth_norm(columns)),
             radius=self._spread() * math.sqrt(objective.dimension(width)) / self._usual(columns),
             public_rows=self.public_rows if public_rows is None else public_rows,
         )
 
     def certify(self) -> Certificate:
-        """Recompute the fit's guarantee: the noise of a step from its exact law, then the run."""
+        """Recompute the guarantee of the fit from exact distributions.
+
+        Returns:
+            A certificate for the noise of a step and for the whole run.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLogisticRegression
+            >>> X = numpy.linspace(-1, 1, 500)[:, None]
+            >>> model = PrivateLogisticRegression(rho=1, bounds=(-1, 1), classes=(0, 1), steps=10)
+            >>> model = model.fit(X, (X[:, 0] > 0.2).astype(int))
+            >>> model.certify().holds
+            True
+        """
         check_is_fitted(self, "theta_")
-        step = self.plan_.run(max(self.rows_, 1.0)).mechanism.certify()
+        training = self.plan_.run(max(self.rows_, 1.0))
+        step = training.mechanism.certify()
         spent = self.guarantee_
         delta = 1e-6 if self.delta is None else float(self.delta)
         worth = spent.epsilon(delta) if self.epsilon is None else float(self.epsilon)
         run = CertificateCheck(
-            part=f"{self.plan_.steps} steps at rate {float(self.plan_.rate):.6g}",
+            part=f"{self.plan_.steps} steps at rate {short(float(self.plan_.rate), digits=6)}",
             epsilon=worth,
             claimed=delta,
             exact=spent.delta(worth),
-            route=f"composed loss distributions; no less than {spent.bounds(delta)[0]:.6g} epsilon",
+            route=(
+                "composed loss distributions; no less than "
+                f"{short(spent.bounds(delta)[0], digits=6)} epsilon"
+            ),
         )
-        checks = (*step.checks, run)
-        return Certificate(mechanism=type(self).__name__, guarantee=spent, checks=checks).demand()
+        looks = (*step.drawn, *record_looks(training, features=self.n_features_in_))
+        return Certificate(
+            mechanism=type(self).__name__, guarantee=spent, checks=(*step.checks, run), drawn=looks
+        ).demand()
 
     @abstractmethod
     def _objective(self) -> Loss:
@@ -267,7 +286,7 @@ class GradientDescentEstimator(MappedEstimator):
 
     @abstractmethod
     def _whole_targets(self, y: NDArray[Any]) -> Floats:
-        """Targets as the objective wants them."""
+        """Targets as the objective wants them; NaN for what is none."""
 
     @abstractmethod
     def _usual(self, columns: int) -> float:
@@ -276,6 +295,10 @@ class GradientDescentEstimator(MappedEstimator):
     @abstractmethod
     def _clip(self, columns: int) -> float:
         """The greatest length of a record's gradient."""
+
+    def _smooth_norm(self, columns: int) -> float:
+        """A length of rows with which the curvature of a row's loss is bounded."""
+        return self._row_norm(columns)
 
     @abstractmethod
     def _spread(self) -> float:

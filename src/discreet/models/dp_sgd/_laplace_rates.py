@@ -47,7 +47,23 @@ class Exponents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerSchedule:
-    """Rates ``start (1 + t)**-decay``, iterate t guaranteed ``epsilon t**growth``."""
+    """Learning rates that decay as a power of the step.
+
+    Step t = 0, 1, ... has the rate `start * (1 + t)**-decay`.
+
+    Args:
+        start: First learning rate, above zero.
+        decay: Exponent of the decay, from 0 up to but not including 1.
+        growth: Exponent with which the guaranteed epsilon of an iterate may grow, zero or above.
+
+    Raises:
+        InvalidArgument: A number is outside its range.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> dp_sgd.PowerSchedule(start=0.5, decay=0.5).rates(4).round(3).tolist()
+        [0.5, 0.354, 0.289, 0.25]
+    """
 
     start: float = 1.0
     decay: float = 0.0
@@ -62,25 +78,53 @@ class PowerSchedule:
             )
 
     def rates(self, steps: int) -> Floats:
-        """The learning rates of so many steps."""
+        """Compute the learning rates of a run.
+
+        Args:
+            steps: Number of steps.
+
+        Returns:
+            One rate per step.
+
+        Raises:
+            InvalidArgument: `steps` is not a positive integer.
+
+        Examples:
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.PowerSchedule(start=0.5).rates(2).tolist()
+            [0.5, 0.5]
+        """
         t = np.arange(1, count("steps", steps) + 1, dtype=np.float64)
         rates: Floats = self.start * t**-self.decay
         return rates
 
     def growths(self, steps: int) -> Floats:
-        """By how much the guaranteed epsilon of each iterate exceeds that of the first."""
+        """Compute by which factor the guaranteed epsilon of each iterate grows.
+
+        Args:
+            steps: Number of steps.
+
+        Returns:
+            One factor per step, 1 for the first.
+
+        Raises:
+            InvalidArgument: `steps` is not a positive integer.
+
+        Examples:
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.PowerSchedule(growth=1).growths(3).tolist()
+            [1.0, 2.0, 3.0]
+        """
         return np.arange(1, count("steps", steps) + 1, dtype=np.float64) ** self.growth
 
     @property
     def exponents(self) -> Exponents:
-        """How the three terms of the bound grow with the number of steps (C39).
-
-        Theorem: distance ``decay - 1``; variance ``-decay`` up to decay 1/2, then ``decay - 1``
-            (at 1/2 with a logarithm); noise ``2 - decay - 2 growth`` while
-            ``2 decay + 2 growth < 3``, then ``decay - 1`` (at 3 with a logarithm).
-        Proof: ``sum t**-a`` grows as ``N**(1 - a)`` for a < 1 and stays bounded for a > 1; the
-            noise of step t enters as ``(S_t / t**growth)**2`` with ``S_t ~ t**(1 - decay)``.
-        """
+        """Exponents with which the terms of the error bound grow with the steps."""
+        # Theorem: distance `decay - 1`; variance `-decay` up to decay 1/2, then `decay - 1`
+        #   (at 1/2 with a logarithm); noise `2 - decay - 2 growth` while
+        #   `2 decay + 2 growth < 3`, then `decay - 1` (at 3 with a logarithm).
+        # Proof: `sum t**-a` grows as `N**(1 - a)` for a < 1 and stays bounded for a > 1; the
+        #   noise of step t enters as `(S_t / t**growth)**2` with `S_t ~ t**(1 - decay)`.
         rho, kappa = self.decay, self.growth
         return Exponents(
             distance=rho - 1,
@@ -90,14 +134,18 @@ class PowerSchedule:
 
     @property
     def noise_vanishes(self) -> bool:
-        """Whether the noise term of the bound goes to zero: ``2 growth + decay > 2`` (M30)."""
+        """Whether the noise term of the error bound converges to zero.
+
+        This is the case if 2 growth + decay > 2.
+        """
         return 2 * self.growth + self.decay > 2
 
     @property
     def verdict(self) -> Verdict:
-        """What the bound does as the number of steps grows, the guaranteed epsilon growing along.
+        """Behavior of the error bound as the number of steps grows.
 
-        A constant rate leaves the variance of single gradients: the bound ends above zero.
+        With a constant rate the bound does not converge to zero, because the variance of single
+        gradients remains.
         """
         if self.noise_vanishes:
             return "converges" if self.decay > 0 else "converges to a neighborhood"
@@ -151,14 +199,12 @@ def measured_exponents(schedule: PowerSchedule, *, steps: int, factor: int = 10)
 
 
 def best_laplace_scales(rates: ArrayLike, *, sensitivity: float, epsilon: float) -> Floats:
-    """Laplace scales that minimize the noise term for one epsilon over the whole run (C41).
-
-    Theorem: ``gamma_t = (D/eps) eta_t**(-2/3) sum_j eta_j**(2/3)`` minimizes
-        ``sum eta_t^2 gamma_t^2`` under ``sum D/gamma_t = eps``.
-    Proof: both are convex in the epsilons ``e_t = D/gamma_t``; Lagrange: ``eta_t^2 / e_t^3`` is the
-        same for all t.
-    Needs: ``sensitivity`` in L1 and at one theta, both records; no amplification by sampling.
-    """
+    """Laplace scales that minimize the noise term for one epsilon over the whole run (C41)."""
+    # Theorem: `gamma_t = (D/eps) eta_t**(-2/3) sum_j eta_j**(2/3)` minimizes
+    #   `sum eta_t^2 gamma_t^2` under `sum D/gamma_t = eps`.
+    # Proof: both are convex in the epsilons `e_t = D/gamma_t`; Lagrange: `eta_t^2 / e_t^3` is the
+    #   same for all t.
+    # Needs: `sensitivity` in L1 and at one theta, both records; no amplification by sampling.
     eta = positives("rates", rates)
     unit = float(positive("sensitivity", sensitivity)) / float(positive("epsilon", epsilon))
     scales: Floats = unit * eta ** (-2 / 3) * float((eta ** (2 / 3)).sum())
@@ -166,13 +212,11 @@ def best_laplace_scales(rates: ArrayLike, *, sensitivity: float, epsilon: float)
 
 
 def best_gaussian_sigmas(rates: ArrayLike, *, sensitivity: float, rho: float) -> Floats:
-    """Gaussian sigmas that minimize the noise term for one rho over the whole run (C41).
-
-    Theorem: ``sigma_t^2 = (D^2 / (2 rho)) sum_j eta_j / eta_t`` minimizes ``sum eta_t^2 sigma_t^2``
-        under ``sum D^2 / (2 sigma_t^2) = rho``; the minimum is ``(D sum eta)^2 / (2 rho)``.
-    Proof: Cauchy and Schwarz on ``sum eta_t sigma_t / sigma_t``.
-    Needs: ``sensitivity`` in L2 and at one theta, both records; no amplification by sampling.
-    """
+    """Gaussian sigmas that minimize the noise term for one rho over the whole run (C41)."""
+    # Theorem: `sigma_t^2 = (D^2 / (2 rho)) sum_j eta_j / eta_t` minimizes `sum eta_t^2 sigma_t^2`
+    #   under `sum D^2 / (2 sigma_t^2) = rho`; the minimum is `(D sum eta)^2 / (2 rho)`.
+    # Proof: Cauchy and Schwarz on `sum eta_t sigma_t / sigma_t`.
+    # Needs: `sensitivity` in L2 and at one theta, both records; no amplification by sampling.
     eta = positives("rates", rates)
     unit = float(positive("sensitivity", sensitivity)) ** 2 / (2 * float(positive("rho", rho)))
     sigmas: Floats = np.sqrt(unit * float(eta.sum()) / eta)
@@ -245,16 +289,14 @@ class GradientBound:
         return self.same_theta
 
     def drift(self, rates: ArrayLike) -> float:
-        """The L1 distance of two runs on neighboring data, for each unit of summed rates.
-
-        Theorem: with the same noise and the same draws, the means of iterate t on two data sets
-            are at most ``drift * S_t`` apart, in L1.
-        Proof: every step adds at most ``eta D`` by the diameter. For a convex and L-smooth loss
-            and ``eta <= 2/L`` a step on a common record is non-expansive in L2, and a step on the
-            replaced record adds ``eta`` times the distance at one theta; L1 is at most sqrt(p) L2.
-        Needs: for ``same_theta`` a convex smooth loss, rates up to 2/L, no clipping: a clipped
-            gradient need not be the gradient of a convex function (M25).
-        """
+        """The L1 distance of two runs on neighboring data, for each unit of summed rates."""
+        # Theorem: with the same noise and the same draws, the means of iterate t on two data sets
+        #   are at most `drift * S_t` apart, in L1.
+        # Proof: every step adds at most `eta D` by the diameter. For a convex and L-smooth loss
+        #   and `eta <= 2/L` a step on a common record is non-expansive in L2, and a step on the
+        #   replaced record adds `eta` times the distance at one theta; L1 is at most sqrt(p) L2.
+        # Needs: for `same_theta` a convex smooth loss, rates up to 2/L, no clipping: a clipped
+        #   gradient need not be the gradient of a convex function (M25).
         eta = positives("rates", rates)
         if self.diameter is not None:
             return self.diameter
@@ -273,15 +315,13 @@ class GradientBound:
 
 
 def marginal_epsilons(rates: ArrayLike, *, scales: ArrayLike, bound: GradientBound) -> Floats:
-    """The epsilon of each iterate, if it alone is published (Theorem 7.6.1, corrected).
-
-    Theorem: iterate t is ``D S_t / (eta_{t-1} gamma_t)``-DP under replace-one.
-    Proof: given the draws and the noise of the steps before, its mean moves by at most ``D S_t`` in
-        L1 (`GradientBound.drift`), and the last step adds Laplace noise of scale
-        ``eta_{t-1} gamma_t``. The noise of all other steps contributes nothing (M29).
-    Source: Biswal 2024, Theorem 7.6.1, with the conditions of C36.
-    Needs: one iterate, its number fixed in advance; never an average, never a stop by progress.
-    """
+    """The epsilon of each iterate, if it alone is published (Theorem 7.6.1, corrected)."""
+    # Theorem: iterate t is `D S_t / (eta_{t-1} gamma_t)`-DP under replace-one.
+    # Proof: given the draws and the noise of the steps before, its mean moves by at most `D S_t` in
+    #   L1 (`GradientBound.drift`), and the last step adds Laplace noise of scale
+    #   `eta_{t-1} gamma_t`. The noise of all other steps contributes nothing (M29).
+    # Source: Biswal 2024, Theorem 7.6.1, with the conditions of C36.
+    # Needs: one iterate, its number fixed in advance; never an average, never a stop by progress.
     eta, gamma = positives("rates", rates), positives("scales", scales)
     if gamma.shape != eta.shape:
         raise InvalidArgument("scales must have one number for each of the rates.")

@@ -7,7 +7,7 @@ Laplace noise of sqrt(p) times the scale.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,9 +19,10 @@ from discreet.core._rational import Number
 from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
 from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms._drawn import Handed, charges, moves, with_stand_in
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
-from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.models._model_inputs import doubles, matrix_shape, same_rows, shaped
+from discreet.mechanisms.mechanism import Certificate, DrawCheck, Mechanism
+from discreet.models._model_inputs import doubles, fitting, matrix, same_rows, target_table
 from discreet.models.dp_sgd._laplace_rates import Floats, positives
 from discreet.models.dp_sgd.losses import Logistic, Loss, Norm, Softmax
 from discreet.models.dp_sgd.train import (
@@ -44,12 +45,10 @@ Order: TypeAlias = Literal["permutation", "with replacement"]
 
 
 def contraction(rate: ArrayLike, *, smoothness: float, strong_convexity: float = 0.0) -> Floats:
-    """By how much a gradient step shrinks distances: ``max(|1 - eta m|, |1 - eta L|)``.
-
-    Theorem: for an m-strongly convex, L-smooth loss the step is Lipschitz with this constant; up to
-        ``eta = 2/L`` it is at most 1.
-    Proof: the mean of the Hessian between two points has its eigenvalues in [m, L].
-    """
+    """By how much a gradient step shrinks distances: ``max(|1 - eta m|, |1 - eta L|)``."""
+    # Theorem: for an m-strongly convex, L-smooth loss the step is Lipschitz with this constant; up
+    #   to `eta = 2/L` it is at most 1.
+    # Proof: the mean of the Hessian between two points has its eigenvalues in [m, L].
     eta = np.atleast_1d(np.asarray(rate, dtype=np.float64))
     top, low = float(positive("smoothness", smoothness)), float(strong_convexity)
     if not 0 <= low <= top:
@@ -74,16 +73,15 @@ def pass_sensitivity(
     ``rates`` holds one rate for each update, ``passes * rows`` of them, one record at a time in an
     order that does not depend on the data and is the same in every pass. ``lipschitz`` bounds a
     record's gradient without the penalty.
-
-    Theorem: a record at place i of the order moves the iterate by at most
-        ``2 G sum_t eta_t prod_{s > t} c_s`` over its own updates t; this is the largest over i.
-    Proof: an update with the same record is c-Lipschitz; with the replaced one it adds the
-        distance of two gradients at one theta, ``2 eta G``, once more.
-    Source: Wu et al. 2017, for their rates: ``2 k eta G`` (convex),
-        ``2 eta G / (1 - (1 - eta m)^n)`` (strongly convex, constant rate), ``2 G / (m n)``
-        (strongly convex, ``min(1/L, 1/(m t))``).
-    Needs: no clipping that is ever active, no draws with replacement.
     """
+    # Theorem: a record at place i of the order moves the iterate by at most
+    #   `2 G sum_t eta_t prod_{s > t} c_s` over its own updates t; this is the largest over i.
+    # Proof: an update with the same record is c-Lipschitz; with the replaced one it adds the
+    #   distance of two gradients at one theta, `2 eta G`, once more.
+    # Source: Wu et al. 2017, for their rates: `2 k eta G` (convex),
+    #   `2 eta G / (1 - (1 - eta m)^n)` (strongly convex, constant rate), `2 G / (m n)`
+    #   (strongly convex, `min(1/L, 1/(m t))`).
+    # Needs: no clipping that is ever active, no draws with replacement.
     if order != "permutation":
         raise Unsupported(
             "Drawn with replacement, a record may be met in every step: take "
@@ -136,15 +134,13 @@ def minimizer_sensitivity(
     relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
     tolerance: float = 0.0,
 ) -> float:
-    """How far one record moves the minimizer of ``sum of losses / rows + l2/2 ||theta||^2``, in L2.
-
-    Theorem: ``2 G / (m n)`` for a replaced record, ``G / (m n)`` for one added or removed, if the
-        sum is divided by a public constant n; a gradient of length ``tolerance`` in the place of
-        zero adds ``2 tolerance / m``.
-    Proof: with F m-strongly convex, ``m ||a - b|| <= ||F'(a) - F'(b)||``. At the two minimizers
-        the gradients of one objective differ by that of the records that are not shared.
-    Source: Chaudhuri, Monteleoni, Sarwate 2011; Wu et al. 2017. C42.
-    """
+    """Largest move by one record of the minimizer of `sum of losses / rows + l2/2 ||theta||^2`."""
+    # Theorem: `2 G / (m n)` for a replaced record, `G / (m n)` for one added or removed, if the
+    #   sum is divided by a public constant n; a gradient of length `tolerance` in the place of
+    #   zero adds `2 tolerance / m`.
+    # Proof: with F m-strongly convex, `m ||a - b|| <= ||F'(a) - F'(b)||`. At the two minimizers
+    #   the gradients of one objective differ by that of the records that are not shared.
+    # Source: Chaudhuri, Monteleoni, Sarwate 2011; Wu et al. 2017. C42.
     g, m = positive("lipschitz", lipschitz), positive("strong_convexity", strong_convexity)
     match relation:
         case NeighboringRelation.REPLACE_ONE:
@@ -169,9 +165,53 @@ _TOLERANCE = 2.0**-10
 _REACH = 8
 
 
+# A certificate makes up records of so many numbers together, at most.
+_MADE_UP = 1 << 14
+Records: TypeAlias = tuple[Floats, Floats]
+
+
+def neighboring_records(rows: int, features: int, row_norm: float) -> list[tuple[Records, Records]]:
+    """Made-up records of which one's target is replaced: alone in its direction, and not."""
+    if rows * features > _MADE_UP:
+        return []
+    pairs = []
+    for share in (0, rows // 2, rows):
+        x, y = np.zeros((rows, features)), np.zeros(rows)
+        x[0, 0] = x[:share, 0] = row_norm
+        other = y.copy()
+        other[0] = 1.0
+        pairs.append(((x, y), (x, other)))
+    return pairs
+
+
+def distance(noise: AdditiveMechanism, gap: Floats) -> float:
+    """How far apart what is handed to a noise is, in the sensitivity that the noise is made for."""
+    if noise.name == "laplace":
+        return float(np.abs(gap).sum()) / float(noise.sensitivity)
+    return float(np.sqrt(np.square(gap).sum() / float(noise.sensitivity)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPerturbation(Mechanism):
-    """The minimizer with noise. Made by `output_perturbation`."""
+    """A mechanism that adds noise to a trained model. Made by `output_perturbation`.
+
+    Attributes:
+        objective: Loss that is minimized.
+        features: Number of features.
+        rows: Public number of records.
+        row_norm: Largest L2 norm of a row.
+        relation: Neighboring relation.
+        noise: Mechanism that adds noise to the parameters.
+        sensitivity: Largest change of the computed parameters by one record, in L2.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> mechanism = dp_sgd.output_perturbation(
+        ...     dp_sgd.Logistic(l2=0.1), features=1, public_rows=500, row_norm=1, epsilon=1
+        ... )
+        >>> mechanism.guarantee.epsilon()
+        1.0
+    """
 
     objective: Loss
     features: int
@@ -180,27 +220,80 @@ class OutputPerturbation(Mechanism):
     relation: NeighboringRelation
     noise: AdditiveMechanism
     sensitivity: float
-    """How far one record moves what is computed, in L2."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs."""
+        """Privacy guarantee of one release."""
         return self.noise.guarantee
 
     @property
     def std(self) -> float:
-        """Standard deviation of the noise on one parameter."""
+        """Standard deviation of the noise of one parameter."""
         return self.noise.std
 
     def certify(self) -> Certificate:
-        """Recompute the divergence of the noise from its exact law."""
+        """Recompute the guarantee of the noise from its exact distribution.
+
+        Returns:
+            A certificate that lists each check.
+
+        Raises:
+            NotCertified: The exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> from discreet.models import dp_sgd
+            >>> mechanism = dp_sgd.output_perturbation(
+            ...     dp_sgd.Logistic(l2=0.1), features=1, public_rows=500, row_norm=1, epsilon=1
+            ... )
+            >>> mechanism.certify().holds
+            True
+        """
         found = self.noise.certify()
-        return Certificate(
-            mechanism="output perturbation", guarantee=self.guarantee, checks=found.checks
+        drawn = (
+            *found.drawn,
+            *self._moved(),
+            charges("what is charged", self.guarantee, self.noise.guarantee),
         )
+        return replace(
+            found, mechanism="output perturbation", guarantee=self.guarantee, drawn=drawn
+        ).demand()
+
+    def _moved(self) -> tuple[DrawCheck, ...]:
+        worst = 0.0
+        for records in neighboring_records(self.rows, self.features, self.row_norm):
+            seen = []
+            for x, y in records:
+                noted = Handed(self.noise)
+                with_stand_in(self, noise=noted).release(x, y)
+                seen.append(noted.handed.astype(np.float64))
+            worst = max(worst, distance(self.noise, seen[0] - seen[1]))
+        return (moves("one record's target", worst, 1.0),) if worst else ()
 
     def release(self, x: object, y: object, *, rng: RandomSource | None = None) -> Floats:
-        """The noisy parameters, a multiple of a public grid each."""
+        """Train on private records and release noisy parameters.
+
+        Args:
+            x: Features, one row per record. Longer rows than `row_norm` are shrunk.
+            y: Target of each record.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            The parameters.
+
+        Privacy:
+            The release satisfies `guarantee` for one record. This method charges no account;
+            `OutputPerturbationLogisticRegression` does.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> mechanism = dp_sgd.output_perturbation(
+            ...     dp_sgd.Logistic(l2=0.1), features=1, public_rows=500, row_norm=1, epsilon=1
+            ... )
+            >>> x = numpy.linspace(-1, 1, 500)[:, None]
+            >>> mechanism.release(x, (x[:, 0] > 0).astype(float)).shape
+            (1,)
+        """
         rows, targets = read_records(
             self.objective,
             x,
@@ -215,12 +308,12 @@ class OutputPerturbation(Mechanism):
 
     @property
     def radius(self) -> float:
-        """The minimizer is looked for within this distance of zero."""
+        """Distance from zero within which the minimizer is searched."""
         return _REACH * self.objective.lipschitz(self.row_norm) / self.objective.strong_convexity()
 
     @property
     def tolerance(self) -> float:
-        """The length of the gradient at which the solver may stop."""
+        """Length of the gradient at which the solver stops."""
         return _TOLERANCE * self.objective.lipschitz(self.row_norm) / self.rows
 
 
@@ -236,19 +329,50 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     mu: Number | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> OutputPerturbation:
-    """Noise on the minimizer of ``sum of losses / rows + l2/2 ||theta||^2``.
+    """Create a mechanism that trains without noise and adds noise to the result.
 
-    Pure ``epsilon`` takes Laplace noise, ``epsilon`` with ``delta``, ``rho`` or ``mu`` Gaussian.
-    Rows longer than ``row_norm`` are shrunk to it. ``public_rows`` is a public number: under
-    replace-one the number of records, under add/remove roughly that.
+    Pure epsilon uses Laplace noise. A delta, rho or mu uses Gaussian noise.
 
-    Theorem: as asked, under ``relation``, for all data.
-    Proof: `minimizer_sensitivity`; what the solver leaves and what rounding adds (`gradient_error`)
-        is in the sensitivity; L1 is at most sqrt(p) L2. Constraining parameters to a ball changes
-        nothing: a projected step has the same constants. See theory/sgd-convergence.
-    Source: Chaudhuri, Monteleoni, Sarwate 2011; Wu et al. 2017. C42.
-    Needs: a loss with bounded gradient; l2 above zero, also on an intercept.
+    Args:
+        objective: Loss with bounded gradient and `l2` above zero, also on an intercept.
+        features: Number of features.
+        public_rows: Public number of records; approximate under add/remove.
+        row_norm: Largest L2 norm of a row. Longer rows are shrunk.
+        epsilon: Privacy loss.
+        delta: Probability parameter of (epsilon, delta)-DP.
+        rho: Privacy loss in zero-concentrated DP.
+        mu: Privacy loss in Gaussian DP.
+        relation: Neighboring relation of the guarantee.
+
+    Returns:
+        A mechanism with `release(x, y)`.
+
+    Raises:
+        InvalidArgument: Not exactly one budget is given, or an argument is outside its range.
+        Unsupported: The loss has no bounded gradient or is not strongly convex.
+
+    Privacy:
+        The mechanism satisfies the budget for one record, for all data.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> mechanism = dp_sgd.output_perturbation(
+        ...     dp_sgd.Logistic(l2=0.1), features=1, public_rows=500, row_norm=1, epsilon=1
+        ... )
+        >>> mechanism.std > 0
+        True
+
+    References:
+        Chaudhuri, Monteleoni and Sarwate (2011). Wu et al. (2017).
+        [Proof](../theory/theorems.md#models.dp_sgd._output_perturbation.output_perturbation).
     """
+    # Theorem: as asked, under `relation`, for all data.
+    # Proof: `minimizer_sensitivity`; what the solver leaves and what rounding adds
+    #   (`gradient_error`) is in the sensitivity; L1 is at most sqrt(p) L2. Constraining parameters
+    #   to a ball changes nothing: a projected step has the same constants. See
+    #   theory/sgd-convergence.
+    # Source: Chaudhuri, Monteleoni, Sarwate 2011; Wu et al. 2017. C42.
+    # Needs: a loss with bounded gradient; l2 above zero, also on an intercept.
     width = count("features", features)
     divisor = count("public_rows", public_rows)
     piece_error(width)  # refuses too many features before a row is read
@@ -345,23 +469,27 @@ def read_records(
 ) -> tuple[Floats, Floats]:
     """Private records: rows shrunk to the declared length, targets that the loss understands.
 
-    ``rows``: their number, where it is public.
+    ``rows``: their number, where it is public. A record that does not fit is a row of zeros, whose
+    gradient is zero: a value is missing or unreadable, or the target is not the number of a class.
     """
-    table, given = shaped("X", x), shaped("y", y)
-    matrix_shape(table)
+    table = matrix("X", x, columns=features)
+    given, flat = target_table(y)
     if table.shape[1] != features:
         raise InvalidArgument(f"X must have {features} columns, got {table.shape[1]}.")
-    if given.ndim != 1:
-        raise InvalidArgument(f"y should be a 1d array, got {given.ndim} dimensions.")
+    if not flat:
+        raise InvalidArgument("y should be a 1d array, got 2 dimensions.")
     same_rows(table, given)
     if rows is not None and len(table) != rows:
         raise OutOfDomain(f"X must have the declared number of rows, {rows}.")
-    targets = doubles("y", given)
+    given_x, targets = doubles(table), doubles(given[:, 0])
     if isinstance(objective, Logistic | Softmax):
         classes = max(objective.outputs, 2)
-        if not (np.isin(targets, np.arange(classes))).all():
-            raise OutOfDomain(f"y must hold the numbers of classes, 0 to {classes - 1}.")
-    return clipped_rows(doubles("X", table), row_norm, norm=norm, bits=bits), targets
+        targets = np.where(np.isin(targets, np.arange(classes)), targets, np.nan)
+    kept = fitting(given_x, targets) & np.isfinite(targets)
+    largest = np.finfo(np.float64).max
+    clipped = np.where(kept[:, None], np.clip(given_x, -largest, largest), 0.0)
+    read = clipped_rows(clipped, row_norm, norm=norm, bits=bits)
+    return read, np.where(kept, targets, 0.0)
 
 
 def _solved(plan: OutputPerturbation, x: Floats, y: Floats) -> Floats:
@@ -401,11 +529,9 @@ def project_to_ball(theta: NDArray[np.float64], radius: float) -> Floats:
 
 
 def _accelerated(plan: OutputPerturbation, start: Floats, slope: Any, *, share: float) -> Floats:
-    """Nesterov's projected descent: slower, but sure to arrive.
-
-    Proof: the projected step T is Lipschitz with 1 - m/L, so that ``L ||z - T z|| <= tolerance``
-        puts z and T z within ``tolerance / m`` of its fixed point, the minimizer over the ball.
-    """
+    """Nesterov's projected descent: slower, but sure to arrive."""
+    # Proof: the projected step T is Lipschitz with 1 - m/L, so that `L ||z - T z|| <= tolerance`
+    #   puts z and T z within `tolerance / m` of its fixed point, the minimizer over the ball.
     objective = plan.objective
     m = objective.strong_convexity()
     top = objective.curvature * plan.row_norm**2 * max(share, 1.0) + m

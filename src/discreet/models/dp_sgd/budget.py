@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from discreet.accounting.calibrate import smallest_scale
+from discreet.accounting.calibrate import smallest_asked, smallest_scale
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.accounting.guarantee import Guarantee, gdp, zcdp
 from discreet.core import events
@@ -120,15 +120,13 @@ def training_cost(
     counting: Fraction | None = None,
     max_rows_per_unit: int = 1,
 ) -> Guarantee:
-    """The guarantee of a run, and of a count with Gaussian noise of ``counting`` before it.
-
-    Theorem: for one row added or removed, ``steps`` Poisson samples of ``GaussianEvent(noise)`` and
-        ``GaussianEvent(counting)``, composed. A unit is a group of its rows; under replace-one of
-        twice as many: a replacement is a removal and an addition.
-    Source: Zhu, Dong, Wang 2022 (the dominating pairs of a sample); C43. For replace-one C43 names
-        a pair that is believed to be the worst; what is used here is proved, and a few per cent
-        larger.
-    """
+    """The guarantee of a run, and of a count with Gaussian noise of ``counting`` before it."""
+    # Theorem: for one row added or removed, `steps` Poisson samples of `GaussianEvent(noise)` and
+    #   `GaussianEvent(counting)`, composed. A unit is a group of its rows; under replace-one of
+    #   twice as many: a replacement is a removal and an addition.
+    # Source: Zhu, Dong, Wang 2022 (the dominating pairs of a sample); C43. For replace-one C43
+    #   names a pair that is believed to be the worst; what is used here is proved, and a few per
+    #   cent larger.
     used = probability("rate", rate, zero=False)
     once: events.Event = events.GaussianEvent(positive("noise", noise))
     sampled = events.SampledEvent(used, once) if used < 1 else once
@@ -144,11 +142,9 @@ def training_cost(
 def noise_for(
     budget: TrainingBudget, *, rate: Fraction, steps: int, counting: Fraction | None = None
 ) -> Fraction:
-    """The noise multiplier with which a run keeps the budget: certified, and nearly the smallest.
-
-    Theorem: the run's guarantee, by the accountant that will be asked, is within the budget; one
-        with 1e-4 less noise is not (for rho and mu: with 1e-9 less).
-    """
+    """Noise multiplier with which a run keeps the budget: certified, and nearly the smallest."""
+    # Theorem: the run's guarantee, by the accountant that will be asked, is within the budget; one
+    #   with 1e-4 less noise is not (for rho and mu: with 1e-9 less).
 
     def spent(noise: Fraction) -> Guarantee:
         return training_cost(
@@ -170,7 +166,8 @@ def noise_for(
         target = zcdp(budget.rho) if budget.rho is not None else gdp(budget.mu or 0)
         return smallest_scale(lambda noise: spent(noise).event, target=target, start=_short(start))
     epsilon, delta = float(budget.epsilon), float(budget.delta)
-    return _smallest(lambda noise: spent(noise).delta(epsilon) <= delta, start)
+    found = _smallest(lambda noise: spent(noise).delta(epsilon) <= delta, start)
+    return smallest_asked(lambda noise: spent(noise).epsilon(delta), epsilon, start=found)
 
 
 def _smallest(kept: Callable[[Fraction], bool], start: float) -> Fraction:

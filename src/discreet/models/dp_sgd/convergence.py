@@ -153,16 +153,31 @@ SECOND_MOMENT: dict[Noise, float] = {"laplace": 2.0, "gaussian": 1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvergenceProblem:
-    """The constants of a problem that the bound needs. They are facts about the data: private."""
+    """Constants of an optimization problem that the error bound needs.
+
+    If they are computed from private records, they are private.
+
+    Args:
+        dimension: Number of parameters.
+        smoothness: Lipschitz constant of the gradient of every record.
+        variance: Mean squared norm of the gradients of the records at the minimizer.
+        distance: Distance from the start to the minimizer.
+
+    Raises:
+        InvalidArgument: A number is outside its range.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> problem = dp_sgd.ConvergenceProblem(dimension=2, smoothness=1, variance=1, distance=1)
+        >>> problem.largest_rate
+        0.25
+    """
 
     not_private: ClassVar[bool] = True
     dimension: int
     smoothness: float
-    """L: the gradient of *every* record is L-Lipschitz."""
     variance: float
-    """Mean squared norm of the records' gradients at the minimizer."""
     distance: float
-    """From the start to the minimizer."""
 
     def __post_init__(self) -> None:
         count("dimension", self.dimension)
@@ -172,7 +187,7 @@ class ConvergenceProblem:
 
     @property
     def largest_rate(self) -> float:
-        """The largest learning rate that the bound allows: 1/(4 L)."""
+        """Largest learning rate for which the error bound holds."""
         return 1 / (4 * self.smoothness)
 
 
@@ -215,16 +230,14 @@ def convergence_bound(
     scales: ArrayLike | None,
     noise: Noise = "laplace",
 ) -> ConvergenceBound:
-    """The bound on the expected excess loss of the rate-weighted average of the iterates (C38).
-
-    Theorem: ``(R^2 + 2 sigma^2 sum eta_j^2 + c p sum eta_j^2 gamma_{j+1}^2) / sum eta_j`` with
-        c = 2 for Laplace noise of scale gamma and 1 for Gaussian noise of that deviation.
-    Proof: theory/sgd-convergence. The noise of the step that *uses* rate eta_j is gamma_{j+1}: the
-        printed theorem is one off (M25).
-    Source: Biswal 2024, Theorem 7.7.1.
-    Needs: convex L-smooth records, rates up to 1/(4 L), unbiased gradients: clipping that is ever
-        active breaks it.
-    """
+    """The bound on the expected excess loss of the rate-weighted average of the iterates (C38)."""
+    # Theorem: `(R^2 + 2 sigma^2 sum eta_j^2 + c p sum eta_j^2 gamma_{j+1}^2) / sum eta_j` with
+    #   c = 2 for Laplace noise of scale gamma and 1 for Gaussian noise of that deviation.
+    # Proof: theory/sgd-convergence. The noise of the step that *uses* rate eta_j is gamma_{j+1}:
+    #   the printed theorem is one off (M25).
+    # Source: Biswal 2024, Theorem 7.7.1.
+    # Needs: convex L-smooth records, rates up to 1/(4 L), unbiased gradients: clipping that is ever
+    #   active breaks it.
     eta = positives("rates", rates)
     # A rate that was computed as 1/(4 L) may be above it by its rounding.
     if float(eta.max()) > facts.largest_rate * (1 + 1e-12):
@@ -244,11 +257,9 @@ def convergence_bound(
 def variance_transfer(
     objective: Loss, x: Floats, y: Floats, *, theta: Floats, best: Floats
 ) -> tuple[float, float]:
-    """Both sides of ``E||g_I(theta)||^2 <= 4 L (Psi(theta) - Psi(best)) + 2 sigma^2`` (C40).
-
-    Needs: records' losses that are convex *and* L-smooth; the printed lemma forgets convexity
-        (M32).
-    """
+    """Both sides of ``E||g_I(theta)||^2 <= 4 L (Psi(theta) - Psi(best)) + 2 sigma^2`` (C40)."""
+    # Needs: records' losses that are convex *and* L-smooth; the printed lemma forgets convexity
+    #   (M32).
     left = float((objective.gradient(theta, x, y) ** 2).sum(axis=1).mean())
     variance = float((objective.gradient(best, x, y) ** 2).sum(axis=1).mean())
     gap = objective.mean_loss(theta, x, y) - objective.mean_loss(best, x, y)

@@ -20,10 +20,16 @@ from discreet.core._rational import Number
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms._drawn import EvenWords, Handed, moves, with_stand_in
 from discreet.mechanisms.additive import AdditiveMechanism, laplace
-from discreet.mechanisms.mechanism import Certificate, Mechanism
+from discreet.mechanisms.mechanism import Certificate, DrawCheck, Mechanism
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule, best_laplace_scales
-from discreet.models.dp_sgd._output_perturbation import longest_gradient, read_records
+from discreet.models.dp_sgd._output_perturbation import (
+    distance,
+    longest_gradient,
+    neighboring_records,
+    read_records,
+)
 from discreet.models.dp_sgd.losses import Floats, Loss
 from discreet.models.dp_sgd.schedule_analysis import undrawn_epsilons
 from discreet.models.dp_sgd.train import (
@@ -47,26 +53,47 @@ _NO_CAP = 2.0**26
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaplaceGradientDescent(Mechanism):
-    """A run with Laplace noise in every step. Made by `laplace_descent`."""
+    """A run of gradient descent with Laplace noise. Made by `laplace_descent`.
+
+    Attributes:
+        objective: Loss that is minimized.
+        features: Number of features.
+        rows: Public number of records.
+        row_norm: Largest L1 norm of a row.
+        batch: Number of records per step.
+        rates: Learning rate of each step.
+        steps: Mechanism of each step, in multiples of `unit`.
+        unit: Spacing of the gradients.
+        longest: Largest L1 norm of a record's gradient, in multiples of `unit`.
+        average: Whether the average of the iterates is released.
+        relation: Neighboring relation.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import dp_sgd
+        >>> loss = dp_sgd.Logistic(l2=0.1)
+        >>> mechanism = dp_sgd.laplace_descent(
+        ...     loss, features=1, public_rows=500, row_norm=1, epsilon=1, steps=10
+        ... )
+        >>> len(mechanism.rates)
+        10
+    """
 
     objective: Loss
     features: int
     rows: int
     row_norm: float
-    """In L1."""
     batch: int
     rates: tuple[float, ...]
     steps: tuple[AdditiveMechanism, ...]
-    """The noise of each step, in whole numbers of ``unit``."""
     unit: float
     longest: int
-    """The L1 norm of a record's gradient, in units, at most."""
     average: bool
     relation: NeighboringRelation
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs: all iterates together."""
+        """Privacy guarantee of one release. It covers all iterates together."""
         parts: list[tuple[events.Event, int]] = []
         for event, times in Counter(step.guarantee.event for step in self.steps).items():
             if self.batch < self.rows:
@@ -78,23 +105,81 @@ class LaplaceGradientDescent(Mechanism):
 
     @property
     def std(self) -> float:
-        """Standard deviation of the noise that all steps add to a parameter of the last iterate.
+        """Standard deviation of the noise that all steps add to one parameter.
 
-        Of what the loss does with it nothing is known; where it is curved it is less.
+        This is an upper bound for a convex loss, whose curvature reduces the noise of earlier
+        steps.
         """
         moved = (rate * step.std for rate, step in zip(self.rates, self.steps, strict=True))
         return math.hypot(*moved) * self.unit / self.batch
 
     def certify(self) -> Certificate:
-        """Recompute the divergence of each kind of step from its exact law."""
-        kinds = {step.guarantee.event: step for step in self.steps}
-        checks = [check for step in kinds.values() for check in step.certify().checks]
+        """Recompute the guarantee of each kind of step from its exact distribution.
+
+        Returns:
+            A certificate that lists each check.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> loss = dp_sgd.Logistic(l2=0.1)
+            >>> mechanism = dp_sgd.laplace_descent(
+            ...     loss, features=1, public_rows=500, row_norm=1, epsilon=1, steps=10
+            ... )
+            >>> mechanism.certify().holds
+            True
+        """
+        found = [step.certify() for step in dict.fromkeys(self.steps)]
         return Certificate(
-            mechanism="laplace descent", guarantee=self.guarantee, checks=tuple(checks)
+            mechanism="laplace descent",
+            guarantee=self.guarantee,
+            checks=tuple(check for one in found for check in one.checks),
+            drawn=(*(look for one in found for look in one.drawn), *self._moved()),
         ).demand()
 
+    def _moved(self) -> tuple[DrawCheck, ...]:
+        """The sum of the first step, on neighbors of which the first drawn record differs."""
+        worst = 0.0
+        first = 0 if self.batch == self.rows else int(subset(self.rows, self.batch, EvenWords())[0])
+        for records in neighboring_records(self.rows, self.features, self.row_norm):
+            seen = []
+            for x, y in records:
+                noted = [Handed(step) for step in self.steps]
+                run = with_stand_in(self, steps=tuple(noted))
+                run.release(np.roll(x, first, axis=0), np.roll(y, first), rng=EvenWords())
+                seen.append(noted[0].handed.astype(np.float64))
+            worst = max(worst, distance(self.steps[0], seen[0] - seen[1]))
+        return (moves("one record's target", worst, 1.0),) if worst else ()
+
     def release(self, x: object, y: object, *, rng: RandomSource | None = None) -> Floats:
-        """The last iterate, or the average of the iterates, weighted by their rates."""
+        """Run gradient descent on private records and release the result.
+
+        Args:
+            x: Features, one row per record. Longer rows than `row_norm` are shrunk.
+            y: Target of each record.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            The last iterate, or the average of the iterates weighted by their rates.
+
+        Privacy:
+            The release satisfies `guarantee` for one record. This method charges no account;
+            `OutputPerturbationLogisticRegression` does.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> loss = dp_sgd.Logistic(l2=0.1)
+            >>> mechanism = dp_sgd.laplace_descent(
+            ...     loss, features=1, public_rows=500, row_norm=1, epsilon=1, steps=10
+            ... )
+            >>> x = numpy.linspace(-1, 1, 500)[:, None]
+            >>> mechanism.release(x, (x[:, 0] > 0).astype(float)).shape
+            (1,)
+        """
         *_, last = self.iterates(x, y, rng=rng)
         if not self.average:
             return last[0]
@@ -103,7 +188,30 @@ class LaplaceGradientDescent(Mechanism):
     def iterates(
         self, x: object, y: object, *, rng: RandomSource | None = None
     ) -> Iterator[tuple[Floats, Floats]]:
-        """Every iterate, and the sum of those before it times their rates: all are covered."""
+        """Run gradient descent on private records and yield every iterate.
+
+        Args:
+            x: Features, one row per record. Longer rows than `row_norm` are shrunk.
+            y: Target of each record.
+            rng: Random source. By default the operating system's.
+
+        Yields:
+            Each iterate, with the sum of the iterates before it times their rates.
+
+        Privacy:
+            All iterates together satisfy `guarantee` for one record.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> loss = dp_sgd.Logistic(l2=0.1)
+            >>> mechanism = dp_sgd.laplace_descent(
+            ...     loss, features=1, public_rows=500, row_norm=1, epsilon=1, steps=10
+            ... )
+            >>> x = numpy.linspace(-1, 1, 500)[:, None]
+            >>> len(list(mechanism.iterates(x, (x[:, 0] > 0).astype(float))))
+            10
+        """
         rows, targets = read_records(
             self.objective,
             x,
@@ -127,13 +235,11 @@ class LaplaceGradientDescent(Mechanism):
             yield theta, total
 
     def _sum(self, theta: Floats, x: Floats, y: Floats) -> Ints:
-        """The sum of gradients in whole numbers; every record's is checked in whole numbers.
-
-        Theorem: one record contributes at most ``longest`` in L1, and nothing to what the others
-            contribute.
-        Proof: the first by the check, whatever doubles did. The second because margins are exact
-            but for one addition, slopes are read off a table, and products and sums are exact.
-        """
+        """The sum of gradients in whole numbers; every record's is checked in whole numbers."""
+        # Theorem: one record contributes at most `longest` in L1, and nothing to what the others
+        #   contribute.
+        # Proof: the first by the check, whatever doubles did. The second because margins are exact
+        #   but for one addition, slopes are read off a table, and products and sums are exact.
         total = np.zeros(len(theta), dtype=np.int64)
         place = representable(theta, self.features)
         slopes_of = whole_slopes(self.objective, _SLOPES)
@@ -163,20 +269,54 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     average: bool = False,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> LaplaceGradientDescent:
-    """Gradient descent under pure epsilon, with the best Laplace noise for its rates.
+    """Create a mechanism for gradient descent under pure DP.
 
-    ``row_norm`` is in L1; longer rows are shrunk. ``batch`` records are drawn for each step, in
-    secret and afresh, by default all (under replace-one only). ``public_rows`` is a public number:
-    under replace-one that of the records, under add/remove roughly that. The schedule's ``growth``
-    plays no part.
+    Every step adds discrete Laplace noise. The budget is divided among the steps in the best way
+    for their rates.
 
-    Theorem: epsilon-DP under ``relation`` for all iterates and for whatever is computed from them.
-    Proof: given the iterates before it, a step is discrete Laplace noise on whole numbers that a
-        record moves by at most ``longest``, a replaced one by twice that, on a batch drawn without
-        replacement; `trajectory` adds them up, and shares are such that the sum is epsilon.
-    Source: C36 with C37 in the place of its accounting, C41 for the noise.
-    Needs: a loss with bounded gradient.
+    Args:
+        objective: Loss with bounded gradient.
+        features: Number of features.
+        public_rows: Public number of records; approximate under add/remove.
+        row_norm: Largest L1 norm of a row. Longer rows are shrunk.
+        epsilon: Privacy loss of the whole run.
+        steps: Number of steps.
+        schedule: Learning rates. By default the constant rate 1 / smoothness. Its `growth` is not
+            used.
+        batch: Number of records that are drawn per step, under replace-one only. By default all.
+        average: Whether to release the average of the iterates instead of the last one.
+        relation: Neighboring relation of the guarantee.
+
+    Returns:
+        A mechanism with `release(x, y)`.
+
+    Raises:
+        InvalidArgument: An argument is outside its range.
+        RelationMismatch: The relation is not supported, or `batch` is given under add/remove.
+        Unsupported: The loss has no bounded gradient.
+
+    Privacy:
+        epsilon-DP for one record. All iterates are covered.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import dp_sgd
+        >>> loss = dp_sgd.Logistic(l2=0.1)
+        >>> mechanism = dp_sgd.laplace_descent(
+        ...     loss, features=1, public_rows=500, row_norm=1, epsilon=1, steps=10
+        ... )
+        >>> round(mechanism.guarantee.epsilon(), 6)
+        1.0
+
+    References:
+        [Proof](../theory/theorems.md#models.dp_sgd.laplace_gradient_descent.laplace_descent).
     """
+    # Theorem: epsilon-DP under `relation` for all iterates and for whatever is computed from them.
+    # Proof: given the iterates before it, a step is discrete Laplace noise on whole numbers that a
+    #   record moves by at most `longest`, a replaced one by twice that, on a batch drawn without
+    #   replacement; `trajectory` adds them up, and shares are such that the sum is epsilon.
+    # Source: C36 with C37 in the place of its accounting, C41 for the noise.
+    # Needs: a loss with bounded gradient.
     width, n = count("features", features), count("public_rows", public_rows)
     taken = n if batch is None else count("batch", batch)
     piece_error(width)  # refuses too many features before a row is read

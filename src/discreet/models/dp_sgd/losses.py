@@ -29,7 +29,23 @@ Norm: TypeAlias = Literal["l1", "l2"]
 
 @dataclass(frozen=True, kw_only=True)
 class Loss(ABC):
-    """Loss of a record plus ``l2/2 ||theta||^2``; with ``intercept`` column 0 goes unpenalized."""
+    """A convex loss of a linear model, with an L2 penalty.
+
+    The loss of a record depends on the parameters only through its margins, the products of
+    features and parameters. The penalty is `l2 / 2 * ||theta||²`.
+
+    Args:
+        l2: Strength of the penalty, zero or above.
+        intercept: Whether column 0 is an intercept that is not penalized.
+
+    Raises:
+        InvalidArgument: `l2` is negative.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> isinstance(dp_sgd.Logistic(l2=0.1), dp_sgd.Loss)
+        True
+    """
 
     l2: float = 0.0
     intercept: bool = False
@@ -39,7 +55,7 @@ class Loss(ABC):
 
     @property
     def outputs(self) -> int:
-        """Margins of a record."""
+        """Number of margins of a record."""
         return 1
 
     @property
@@ -50,75 +66,268 @@ class Loss(ABC):
     @property
     @abstractmethod
     def curvature(self) -> float:
-        """A bound on the second derivative in the margins (spectral norm)."""
+        """Upper bound of the second derivative in the margins (spectral norm)."""
 
     @abstractmethod
     def slope_bound(self, norm: Norm = "l2") -> float:
-        """A bound on the norm of the slope of one record; infinity where there is none."""
+        """Bound the slope, the derivative of a record's loss in its margins.
+
+        Args:
+            norm: Norm of the slope, `"l1"` or `"l2"`.
+
+        Returns:
+            The bound, infinity if there is none.
+
+        Examples:
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.Logistic().slope_bound()
+            1.0
+        """
 
     @abstractmethod
     def losses(self, margins: Floats, targets: Floats) -> Floats:
-        """Loss of each record without the penalty."""
+        """Compute the loss of each record, without the penalty.
+
+        Args:
+            margins: Margins, one per record or one row per record.
+            targets: Target of each record.
+
+        Returns:
+            One loss per record.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.Squared().losses(numpy.array([1.0, 3.0]), numpy.array([1.0, 1.0])).tolist()
+            [0.0, 2.0]
+        """
 
     @abstractmethod
     def slopes(self, margins: Floats, targets: Floats) -> Floats:
-        """Derivative of each record's loss in its margins, of the shape of ``margins``."""
+        """Compute the slope of each record: the derivative of its loss in the margins.
+
+        Args:
+            margins: Margins, one per record or one row per record.
+            targets: Target of each record.
+
+        Returns:
+            An array of the shape of `margins`.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.Squared().slopes(numpy.array([1.0, 3.0]), numpy.array([1.0, 1.0])).tolist()
+            [0.0, 2.0]
+        """
 
     def dimension(self, features: int) -> int:
-        """Length of the parameters."""
+        """Return the number of parameters.
+
+        Args:
+            features: Number of features.
+
+        Returns:
+            The length of the parameter vector.
+
+        Examples:
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.Softmax(classes=3).dimension(2)
+            6
+        """
         return self.outputs * features
 
     def margins(self, theta: Floats, x: Floats) -> Floats:
-        """``x . theta``: float[n], or float[n, outputs] with several."""
+        """Compute the margins of records.
+
+        Args:
+            theta: Parameters.
+            x: Features, one row per record.
+
+        Returns:
+            One margin per record, or one row of margins per record.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.Logistic().margins(numpy.array([1.0, 2.0]), numpy.eye(2)).tolist()
+            [1.0, 2.0]
+        """
         if self.outputs == 1:
             return x @ theta
         return x @ theta.reshape(self.outputs, -1).T
 
     def penalty(self, theta: Floats) -> float:
-        """``l2/2 ||theta||^2`` over what is penalized."""
+        """Compute the penalty.
+
+        Args:
+            theta: Parameters.
+
+        Returns:
+            `l2 / 2` times the squared norm of the penalized parameters.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.Logistic(l2=0.5).penalty(numpy.array([2.0]))
+            1.0
+        """
         return self.l2 / 2 * float(np.sum(self._penalized(theta) ** 2))
 
     def penalty_gradient(self, theta: Floats) -> Floats:
-        """The gradient of the penalty; it involves no record."""
+        """Compute the gradient of the penalty. It involves no record.
+
+        Args:
+            theta: Parameters.
+
+        Returns:
+            The gradient.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.Logistic(l2=0.5).penalty_gradient(numpy.array([2.0])).tolist()
+            [1.0]
+        """
         return self.l2 * self._penalized(theta)
 
     def loss(self, theta: Floats, x: Floats, y: Floats) -> Floats:
-        """Loss of each record, penalty included: float[n]."""
+        """Compute the loss of each record, including the penalty.
+
+        Args:
+            theta: Parameters.
+            x: Features, one row per record.
+            y: Target of each record.
+
+        Returns:
+            One loss per record.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> x, y = numpy.array([[1.0]]), numpy.array([3.0])
+            >>> dp_sgd.Squared().loss(numpy.array([1.0]), x, y).tolist()
+            [2.0]
+        """
         return self.losses(self.margins(theta, x), y) + self.penalty(theta)
 
     def gradient(self, theta: Floats, x: Floats, y: Floats) -> Floats:
-        """Gradient of each record, penalty included: float[n, p]."""
+        """Compute the gradient of each record, including the penalty.
+
+        Args:
+            theta: Parameters.
+            x: Features, one row per record.
+            y: Target of each record.
+
+        Returns:
+            Gradients, records x parameters.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> x, y = numpy.array([[1.0]]), numpy.array([3.0])
+            >>> dp_sgd.Squared().gradient(numpy.array([1.0]), x, y).tolist()
+            [[-2.0]]
+        """
         slopes = self.slopes(self.margins(theta, x), y).reshape(len(x), self.outputs)
         data = (slopes[:, :, None] * x[:, None, :]).reshape(len(x), -1)
         return data + self.penalty_gradient(theta)
 
     def mean_loss(self, theta: Floats, x: Floats, y: Floats) -> float:
-        """The objective: the mean over all records. Not private."""
+        """Compute the objective: the mean loss with the penalty.
+
+        Args:
+            theta: Parameters.
+            x: Features, one row per record.
+            y: Target of each record.
+
+        Returns:
+            The objective. It is not private.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> x, y = numpy.array([[1.0]]), numpy.array([3.0])
+            >>> dp_sgd.Squared().mean_loss(numpy.array([1.0]), x, y)
+            2.0
+        """
         return float(self.losses(self.margins(theta, x), y).mean()) + self.penalty(theta)
 
     def mean_gradient(self, theta: Floats, x: Floats, y: Floats) -> Floats:
-        """Its gradient, without forming one for each record. Not private."""
+        """Compute the gradient of the objective.
+
+        Args:
+            theta: Parameters.
+            x: Features, one row per record.
+            y: Target of each record.
+
+        Returns:
+            The gradient. It is not private.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> x, y = numpy.array([[1.0]]), numpy.array([3.0])
+            >>> dp_sgd.Squared().mean_gradient(numpy.array([1.0]), x, y).tolist()
+            [-2.0]
+        """
         slopes = self.slopes(self.margins(theta, x), y).reshape(len(x), self.outputs)
         return (slopes.T @ x).ravel() / len(x) + self.penalty_gradient(theta)
 
     def smoothness(self, row_norm: float) -> float:
-        """L: every record's gradient is L-Lipschitz in theta, if ``||x||_2 <= row_norm``.
+        """Bound how fast the gradient of a record changes with the parameters.
 
-        Proof: the Hessian of a record is the second derivative in the margins, times x x'.
+        Args:
+            row_norm: Upper bound of the L2 norm of a row.
+
+        Returns:
+            The Lipschitz constant L of the gradient.
+
+        Raises:
+            InvalidArgument: `row_norm` is not positive.
+
+        Examples:
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.Logistic(l2=0.5).smoothness(2.0)
+            1.5
         """
+        # Proof: the Hessian of a record is the second derivative in the margins, times x x'.
         return self.curvature * float(positive("row_norm", row_norm)) ** 2 + self.l2
 
     def strong_convexity(self) -> float:
-        """m: the penalty's, zero if it leaves the intercept free (a bound, not the data's)."""
+        """Return the constant of strong convexity that the penalty gives.
+
+        Returns:
+            `l2`, or zero if an intercept is not penalized.
+
+        Examples:
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.Logistic(l2=0.5).strong_convexity()
+            0.5
+        """
         return 0.0 if self.intercept else self.l2
 
     def lipschitz(self, row_norm: float, *, norm: Norm = "l2") -> float:
-        """G: a bound on the norm of a record's gradient at every theta, *without* the penalty.
+        """Bound the gradient of a record, without the penalty.
 
-        The penalty's gradient is the same for all records, so that the sensitivity of a gradient
-        to one record is G (added or removed) or 2 G (replaced). ``row_norm`` bounds x in ``norm``.
-        Proof: the gradient is an outer product; both norms are multiplicative on those.
+        The sensitivity of a sum of gradients is this bound if a record is added or removed, and
+        twice this bound if a record is replaced.
+
+        Args:
+            row_norm: Upper bound of the norm of a row, in `norm`.
+            norm: Norm of the gradient, `"l1"` or `"l2"`.
+
+        Returns:
+            The bound, infinity if there is none.
+
+        Raises:
+            InvalidArgument: `row_norm` is not positive.
+
+        Examples:
+            >>> from discreet.models import dp_sgd
+            >>> dp_sgd.Logistic().lipschitz(2.0)
+            2.0
         """
+        # Proof: the gradient is an outer product; both norms are multiplicative on those.
         return self.slope_bound(norm) * float(positive("row_norm", row_norm))
 
     def _penalized(self, theta: Floats) -> Floats:
@@ -131,7 +340,17 @@ class Loss(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Logistic(Loss):
-    """``log(1 + e^(-z))`` for target 1 and ``log(1 + e^z)`` for target 0."""
+    """The logistic loss, for targets 0 and 1.
+
+    Args:
+        l2: Strength of the penalty, zero or above.
+        intercept: Whether column 0 is an intercept that is not penalized.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> dp_sgd.Logistic(l2=0.1).curvature
+        0.25
+    """
 
     @property
     def curvature(self) -> float:
@@ -151,7 +370,21 @@ class Logistic(Loss):
 
 @dataclass(frozen=True, kw_only=True)
 class Softmax(Loss):
-    """``log sum_k e^(z_k) - z_y`` for targets y = 0, ..., classes - 1."""
+    """The softmax loss, for targets 0 to `classes - 1`.
+
+    Args:
+        l2: Strength of the penalty, zero or above.
+        intercept: Whether column 0 is an intercept that is not penalized.
+        classes: Number of classes, at least 2.
+
+    Raises:
+        InvalidArgument: `classes` is below 2, or `l2` is negative.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> dp_sgd.Softmax(classes=3).outputs
+        3
+    """
 
     classes: int
 
@@ -185,7 +418,21 @@ class Softmax(Loss):
 
 @dataclass(frozen=True, kw_only=True)
 class Huber(Loss):
-    """``r^2/2`` up to ``huber_threshold``, linear beyond: least squares with clipped residuals."""
+    """The Huber loss: squared for small residuals, linear for large ones.
+
+    Args:
+        l2: Strength of the penalty, zero or above.
+        intercept: Whether column 0 is an intercept that is not penalized.
+        huber_threshold: Residual from which the loss is linear, above zero.
+
+    Raises:
+        InvalidArgument: `huber_threshold` is not positive, or `l2` is negative.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> dp_sgd.Huber(huber_threshold=0.5).slope_bound()
+        0.5
+    """
 
     huber_threshold: float = 1.0
 
@@ -211,9 +458,22 @@ class Huber(Loss):
 
 @dataclass(frozen=True, kw_only=True)
 class Squared(Loss):
-    """``weight r^2 / 2``: ridge regression. Its gradient has no bound: clip it, or take Huber.
+    """The squared loss, `weight / 2` times the squared residual.
 
-    The mean of y is the minimizer for x = 1; with ``weight=2`` the loss is ``(y - theta)^2``.
+    Its gradient has no bound, so it must be clipped.
+
+    Args:
+        l2: Strength of the penalty, zero or above.
+        intercept: Whether column 0 is an intercept that is not penalized.
+        weight: Factor of the loss, above zero.
+
+    Raises:
+        InvalidArgument: `weight` is not positive, or `l2` is negative.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> dp_sgd.Squared().slope_bound()
+        inf
     """
 
     weight: float = 1.0
@@ -236,7 +496,22 @@ class Squared(Loss):
         return self.weight * (margins - targets)
 
     def minimizer(self, x: Floats, y: Floats) -> Floats:
-        """The closed form (C34). Not private."""
+        """Compute the minimizer in closed form.
+
+        Args:
+            x: Features, one row per record.
+            y: Target of each record.
+
+        Returns:
+            The parameters. They are not private.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> x, y = numpy.array([[1.0], [1.0]]), numpy.array([1.0, 3.0])
+            >>> dp_sgd.Squared().minimizer(x, y).tolist()
+            [2.0]
+        """
         gram = self.weight * (x.T @ x) / len(x)
         free = self.l2 * np.ones(x.shape[1])
         if self.intercept:
@@ -248,11 +523,31 @@ class Squared(Loss):
 def check_objective(
     objective: Loss, *, x: Floats, y: Floats, points: Floats, tolerance: float = 1e-9
 ) -> tuple[str, ...]:
-    """Which properties that the objective claims fail between the given points, record by record.
+    """Check the properties that a loss claims, at given points.
 
-    ``points`` are parameters, float[m, p]; every ordered pair of them is tried. Nothing found is
-    no proof; something found is a counterexample. Checked: the gradient is the derivative (by a
-    central difference), convexity, L-smoothness, co-coercivity, and the Lipschitz bound (C32).
+    It checks the gradient, convexity, smoothness, co-coercivity and the Lipschitz bound of every
+    record, for every pair of points. Passing this check is not a proof.
+
+    Args:
+        objective: Loss to check.
+        x: Features, one row per record.
+        y: Target of each record.
+        points: Parameters, one row per point.
+        tolerance: Relative tolerance for rounding errors.
+
+    Returns:
+        Names of the properties that fail.
+
+    Raises:
+        InvalidArgument: `points` has the wrong number of columns.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import dp_sgd
+        >>> x, y = numpy.array([[1.0]]), numpy.array([1.0])
+        >>> points = numpy.array([[0.0], [1.0]])
+        >>> dp_sgd.check_objective(dp_sgd.Logistic(), x=x, y=y, points=points)
+        ()
     """
     if points.ndim != 2 or points.shape[1] != objective.dimension(x.shape[1]):
         raise InvalidArgument(

@@ -19,11 +19,13 @@ from discreet.core._rational import Number
 from discreet.core._validate import count, exponent_below, non_negative, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
+from discreet.mechanisms._drawn import Handed, moves, with_stand_in
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian
-from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechanism
+from discreet.mechanisms.mechanism import Certificate, CertificateCheck, DrawCheck, Mechanism
 from discreet.models.dp_sgd._output_perturbation import (
     contraction,
     gradient_constants,
+    neighboring_records,
     project_to_ball,
     read_records,
 )
@@ -71,14 +73,13 @@ def last_iterate_mu(*, contraction: float, sensitivity: float, sigma: float, ste
     ``sensitivity`` is how far one record moves a full-batch step at one theta, ``sigma`` the
     standard deviation of the Gaussian noise of each step in the same unit (both of the gradient,
     or both of the parameters), ``contraction`` see `bolt_on.contraction`.
-
-    Theorem: mu-GDP with ``mu = (s/sigma) sqrt((1 - c^t)/(1 + c^t) (1 + c)/(1 - c))``; exact for
-        quadratic losses.
-    Source: Bok, Su, Altschuler 2024, Theorem 4.1. Proof in theory/sgd-convergence.
-    Needs: all records in every step, a start that does not depend on them, isotropic Gaussian
-        noise in every step, contraction on both data sets, no clipping, and that nothing of the
-        other iterates is ever published.
     """
+    # Theorem: mu-GDP with `mu = (s/sigma) sqrt((1 - c^t)/(1 + c^t) (1 + c)/(1 - c))`; exact for
+    #   quadratic losses.
+    # Source: Bok, Su, Altschuler 2024, Theorem 4.1. Proof in theory/sgd-convergence.
+    # Needs: all records in every step, a start that does not depend on them, isotropic Gaussian
+    #   noise in every step, contraction on both data sets, no clipping, and that nothing of the
+    #   other iterates is ever published.
     unit = float(positive("sensitivity", sensitivity)) / float(positive("sigma", sigma))
     return unit * factor(contraction=contraction, steps=steps) * _UP
 
@@ -108,7 +109,29 @@ _MOST_STEPS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyGradientDescent(Mechanism):
-    """Full-batch gradient descent with noise in every step. Made by `noisy_descent`."""
+    """Full-batch gradient descent with noise in every step. Made by `noisy_descent`.
+
+    Attributes:
+        objective: Loss that is minimized.
+        features: Number of features.
+        rows: Public number of records.
+        row_norm: Largest L2 norm of a row.
+        steps: Number of steps.
+        rate: Learning rate.
+        noise: Mechanism of one step, on the parameters.
+        moved: Largest change of the parameters by one record in one step, in L2, rounding included.
+        shrink: Factor by which a step contracts distances.
+        radius: Distance from zero to which parameters are projected before a step.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import dp_sgd
+        >>> mechanism = dp_sgd.noisy_descent(
+        ...     dp_sgd.Logistic(l2=0.1), features=1, public_rows=500, row_norm=1, mu=1, steps=10
+        ... )
+        >>> mechanism.steps
+        10
+    """
 
     objective: Loss
     features: int
@@ -117,38 +140,53 @@ class NoisyGradientDescent(Mechanism):
     steps: int
     rate: float
     noise: AdditiveMechanism
-    """Of one step, on the parameters."""
     moved: float
-    """How far one record moves the parameters in one step, rounding included."""
     shrink: float
-    """The contraction of a step."""
     radius: float
-    """Parameters are projected to this distance of zero before a step."""
 
     @property
     def mu(self) -> float:
-        """What the last iterate costs, in Gaussian DP."""
+        """Privacy loss of the last iterate, in Gaussian DP."""
         return last_iterate_mu(
             contraction=self.shrink, sensitivity=self.moved, sigma=self.noise.std, steps=self.steps
         )
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs; records are replaced, their number is public."""
+        """Privacy guarantee of one release, if one record is replaced."""
         return Guarantee(
             events.GdpEvent(Fraction(self.mu * _SLACK)), NeighboringRelation.REPLACE_ONE
         )
 
     @property
     def std(self) -> float:
-        """Standard deviation of the noise on a parameter, where the loss is flattest: the most."""
+        """Largest standard deviation of the noise of a parameter.
+
+        It is attained where the loss is flattest.
+        """
         kept = self.shrink**2
         return self.noise.std * math.sqrt(
             self.steps if kept >= 1 else (1 - kept**self.steps) / (1 - kept)
         )
 
     def certify(self) -> Certificate:
-        """Recompute the cost on the worst loss, a quadratic, and that of a step's noise."""
+        """Recompute the guarantee on the worst loss, and that of the noise of a step.
+
+        Returns:
+            A certificate that lists each check.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> mechanism = dp_sgd.noisy_descent(
+            ...     dp_sgd.Logistic(l2=0.1), features=1, public_rows=500, row_norm=1, mu=1, steps=10
+            ... )
+            >>> mechanism.certify().holds
+            True
+        """
         exact = quadratic_mu(
             contraction=self.shrink, sensitivity=self.moved, sigma=self.noise.std, steps=self.steps
         )
@@ -163,14 +201,51 @@ class NoisyGradientDescent(Mechanism):
             )
             for epsilon in (0.0, worth / 2, worth)
         ]
+        step = self.noise.certify()
         return Certificate(
             mechanism="noisy descent",
             guarantee=self.guarantee,
-            checks=(*self.noise.certify().checks, *checks),
+            checks=(*step.checks, *checks),
+            drawn=(*step.drawn, *self._moved()),
         ).demand()
 
+    def _moved(self) -> tuple[DrawCheck, ...]:
+        """How far one record moves the first step, in what the guarantee allows."""
+        worst = 0.0
+        for records in neighboring_records(self.rows, self.features, self.row_norm):
+            seen = []
+            for x, y in records:
+                noted = Handed(self.noise)
+                with_stand_in(self, noise=noted).release(x, y)
+                seen.append(noted.handed.astype(np.float64))
+            worst = max(worst, float(np.linalg.norm(seen[0] - seen[1])))
+        return (moves("one record's target", worst, self.moved),) if worst else ()
+
     def release(self, x: object, y: object, *, rng: RandomSource | None = None) -> Floats:
-        """The last iterate. All others are forgotten: the guarantee does not cover them."""
+        """Run gradient descent on private records and release the last iterate.
+
+        Args:
+            x: Features, one row per record. Longer rows than `row_norm` are shrunk.
+            y: Target of each record.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            The last iterate. The guarantee does not cover earlier iterates.
+
+        Privacy:
+            The release satisfies `guarantee` if one record is replaced. This method charges no
+            account; `OutputPerturbationLogisticRegression` does.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import dp_sgd
+            >>> mechanism = dp_sgd.noisy_descent(
+            ...     dp_sgd.Logistic(l2=0.1), features=1, public_rows=500, row_norm=1, mu=1, steps=10
+            ... )
+            >>> x = numpy.linspace(-1, 1, 500)[:, None]
+            >>> mechanism.release(x, (x[:, 0] > 0).astype(float)).shape
+            (1,)
+        """
         rows, targets = read_records(
             self.objective, x, y, features=self.features, row_norm=self.row_norm, rows=self.rows
         )
@@ -197,17 +272,58 @@ def noisy_descent(  # noqa: PLR0913 - each has a name
     steps: int | None = None,
     rate: float | None = None,
 ) -> NoisyGradientDescent:
-    """Gradient descent on all records with Gaussian noise in each step; the last iterate counts.
+    """Create a mechanism for gradient descent of which only the end is released.
 
-    Theorem: mu-GDP under replace-one, with `last_iterate_mu`; ``epsilon`` with ``delta`` and
-        ``rho`` by the exact conversion of mu.
-    Proof: the bound needs only that two runs come from distance d to at most ``c d + s`` in a
-        step. Rounding to the grid, projection and errors of doubles (`gradient_error`) are in s.
-        See theory/sgd-convergence.
-    Source: Bok, Su, Altschuler 2024. C44.
-    Needs: a loss with bounded gradient and l2 above zero; ``public_rows``, the number of records,
-        public; that no other iterate is ever published.
+    Every step uses all records.
+
+    Because the loss is strongly convex, the privacy loss does not grow without limit with the
+    number of steps. Give one of: `epsilon` with `delta`, `rho`, or `mu`.
+
+    Args:
+        objective: Loss with bounded gradient and `l2` above zero, also on an intercept.
+        features: Number of features.
+        public_rows: Public number of records.
+        row_norm: Largest L2 norm of a row. Longer rows are shrunk.
+        epsilon: Privacy loss in (epsilon, delta)-DP.
+        delta: Probability parameter of (epsilon, delta)-DP.
+        rho: Privacy loss in zero-concentrated DP.
+        mu: Privacy loss in Gaussian DP.
+        steps: Number of steps. By default chosen from the number of records and the contraction.
+        rate: Learning rate. By default 1 / smoothness.
+
+    Returns:
+        A mechanism with `release(x, y)`.
+
+    Raises:
+        InvalidArgument: Not exactly one budget is given, or an argument is outside its range.
+        Unsupported: The loss has no bounded gradient or is not strongly convex, or the rate is too
+            large.
+
+    Privacy:
+        The last iterate satisfies the budget if one record is replaced. Never publish another
+        iterate.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import dp_sgd
+        >>> mechanism = dp_sgd.noisy_descent(
+        ...     dp_sgd.Logistic(l2=0.1), features=1, public_rows=500, row_norm=1, mu=1, steps=10
+        ... )
+        >>> mechanism.mu <= 1
+        True
+
+    References:
+        Bok, Su and Altschuler (2024).
+        [Proof](../theory/theorems.md#models.dp_sgd.noisy_gradient_descent.noisy_descent).
     """
+    # Theorem: mu-GDP under replace-one, with `last_iterate_mu`; `epsilon` with `delta` and
+    #   `rho` by the exact conversion of mu.
+    # Proof: the bound needs only that two runs come from distance d to at most `c d + s` in a
+    #   step. Rounding to the grid, projection and errors of doubles (`gradient_error`) are in s.
+    #   See theory/sgd-convergence.
+    # Source: Bok, Su, Altschuler 2024. C44.
+    # Needs: a loss with bounded gradient and l2 above zero; `public_rows`, the number of records,
+    #   public; that no other iterate is ever published.
     width, n = count("features", features), count("public_rows", public_rows)
     length = widened(float(positive("row_norm", row_norm)), width)
     g, m = gradient_constants(objective, length)

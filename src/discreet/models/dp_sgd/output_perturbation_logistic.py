@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -21,22 +22,23 @@ from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account, reserve_if_charged
 from discreet.mechanisms.mechanism import Certificate
-from discreet.models._model_inputs import Bounds, Floats, doubles, shaped
-from discreet.models.dp_sgd._estimator_base import (
+from discreet.models._labels import (
     Classes,
-    MappedEstimator,
+    check_label_type,
     class_places,
     classes_of,
     declared_classes,
     likeliest,
     probabilities,
 )
+from discreet.models._model_inputs import Bounds, Floats, target_values
+from discreet.models.dp_sgd._estimator_base import MappedEstimator
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule
 from discreet.models.dp_sgd._output_perturbation import OutputPerturbation, output_perturbation
 from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceGradientDescent, laplace_descent
 from discreet.models.dp_sgd.losses import Logistic, Loss, Softmax
 from discreet.models.dp_sgd.noisy_gradient_descent import NoisyGradientDescent, noisy_descent
-from discreet.models.dp_sgd.train import usual_norm
+from discreet.models.dp_sgd.train import in_units, usual_norm
 from discreet.noise.random_source import RandomSource
 
 Method: TypeAlias = Literal["output", "last iterate", "laplace steps"]
@@ -47,15 +49,49 @@ _SPREAD = 2.5
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
-    """Logistic regression whose privacy rests on strong convexity, or on Laplace noise.
+    """Private logistic regression by output perturbation or full-batch descent.
 
-    ``method``: "laplace steps" is full-batch descent under pure ``epsilon``; "output" adds noise
-    to the minimizer (Laplace for a pure ``epsilon``, Gaussian with a ``delta``); "last iterate" is
-    full-batch descent with Gaussian noise of which only the end is published (a ``delta`` and
-    replace-one needed). ``bounds`` and ``classes`` are declared; ``classes="public"`` says that the
-    labels found in y are no secret. ``public_rows`` is a public number: under replace-one
-    that of X, under add/remove roughly that. ``l2`` penalizes the intercept, too; None chooses it
-    from public numbers.
+    Use it for pure DP, which mini-batches with Gaussian noise cannot give. After `fit`, `coef_`,
+    `intercept_`, `classes_`, `mechanism_`, `guarantee_` and `receipt_` are set.
+
+    Args:
+        epsilon: Privacy loss of a fit.
+        delta: Probability parameter of (epsilon, delta)-DP. Required above 0 for `"last iterate"`,
+            0 for `"laplace steps"`.
+        method: `"laplace steps"` (full-batch descent with Laplace noise), `"output"` (noise on the
+            minimizer) or `"last iterate"` (full-batch descent with Gaussian noise; replace-one
+            only).
+        relation: Neighboring relation of the guarantee.
+        bounds: Public bounds of the features: one pair, one pair per feature, or a mapping by name.
+        classes: Labels that can occur, or `"public"` if the labels in `y` are not secret.
+        public_rows: Public number of rows, approximate. Required under add/remove.
+        row_norm: Length to which scaled rows are shrunk. By default chosen from the number of
+            features.
+        l2: Strength of the penalty, also on the intercept. By default chosen from public numbers.
+        steps: Number of steps of descent. By default chosen from public numbers.
+        learning_rate: Learning rate of descent. By default chosen from public numbers.
+        fit_intercept: Whether to fit an intercept.
+        account: Ledger account that pays for the fit.
+        label: Text for the ledger entry.
+        rng: Random source. By default the operating system's.
+
+    Privacy:
+        A fit satisfies the budget for one row; each privacy unit may have one row only. The account
+        is charged before the values are read.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import OutputPerturbationLogisticRegression
+        >>> X = numpy.linspace(-1, 1, 500)[:, None]
+        >>> model = OutputPerturbationLogisticRegression(
+        ...     epsilon=1, bounds=(-1, 1), classes=(0, 1), method="output", public_rows=500
+        ... )
+        >>> model = model.fit(X, (X[:, 0] > 0.2).astype(int))
+        >>> model.coef_.shape
+        (1, 1)
+
+    See Also:
+        [DP-SGD](../how-to/sgd.md), [schedules](../how-to/sgd-schedules.md).
     """
 
     epsilon: float | Fraction = 1.0
@@ -75,19 +111,49 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
     rng: RandomSource | None = None
 
     def fit(self, X: object, y: object) -> Self:
-        """Fit, privately. What can be refused without reading a value is refused before paying.
+        """Fit the model to private rows.
 
-        Theorem: the fitted parameters cost ``guarantee_``; everything else that is set is public.
-        Proof: `output_perturbation`, `noisy_descent` or `laplace_descent`, on rows that are mapped
-            one by one by public numbers.
-        Needs: one row for each unit of privacy; declared bounds and classes.
+        Rows that do not fit the declarations count as rows, but do not affect any gradient.
+
+        Args:
+            X: Features, one row per record: an array or a data frame.
+            y: Label of each record.
+
+        Returns:
+            The fitted model itself.
+
+        Raises:
+            BudgetExceeded: The account cannot pay. No value was read.
+            InvalidArgument: Budget, bounds or classes are missing or not valid, or `X` and `y` do
+                not fit together.
+
+        Privacy:
+            The fit satisfies the budget for one row. The account is charged before the values are
+            read.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import OutputPerturbationLogisticRegression
+            >>> X = numpy.linspace(-1, 1, 500)[:, None]
+            >>> model = OutputPerturbationLogisticRegression(
+            ...     epsilon=1, bounds=(-1, 1), classes=(0, 1), method="output", public_rows=500
+            ... )
+            >>> model = model.fit(X, (X[:, 0] > 0.2).astype(int))
+            >>> model.guarantee_.epsilon()
+            1.0
         """
+        # Theorem: the fitted parameters cost `guarantee_`; everything else that is set is public.
+        # Proof: `output_perturbation`, `noisy_descent` or `laplace_descent`, on rows that are
+        #   mapped one by one by public numbers.
+        # Needs: one row for each unit of privacy; declared bounds and classes. A row that does not
+        #   fit counts as a row, and adds nothing to any gradient.
         table, given, mapped = self._start(X, y)
         mechanism = self.plan(features=table.shape[1], public_rows=self._rows(len(table)))
         source, label = self._source, self.label or f"fit {type(self).__name__}"
         with reserve_if_charged(self.account, mechanism.guarantee, label=label, rng=source) as held:
-            read = mapped.rows(doubles("X", table))
-            theta = mechanism.release(read, class_places(given, self.classes_), rng=source)
+            places = class_places(given, self.classes_)
+            read = in_units(self._steps(table, places, mapped))
+            theta = mechanism.release(read, np.nan_to_num(places), rng=source)
         self.theta_, self.feature_map_, self.mechanism_ = theta, mapped, mechanism
         self.guarantee_ = mechanism.guarantee
         self.coef_, self.intercept_ = mapped.in_units(theta)
@@ -95,7 +161,27 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         return self
 
     def plan(self, *, features: int, public_rows: int) -> Release:
-        """The mechanism of a fit on that many features and rows: noise and guarantee; free."""
+        """Create the mechanism of a fit, before a row is read.
+
+        Args:
+            features: Number of features.
+            public_rows: Public number of rows.
+
+        Returns:
+            The mechanism with its noise and guarantee.
+
+        Raises:
+            InvalidArgument: An argument is outside its range, or `method` is unknown.
+            RelationMismatch: `method` does not support the relation.
+
+        Examples:
+            >>> from discreet.models import OutputPerturbationLogisticRegression
+            >>> model = OutputPerturbationLogisticRegression(
+            ...     epsilon=1, bounds=(-1, 1), classes=(0, 1), method="output"
+            ... )
+            >>> model.plan(features=1, public_rows=500).guarantee.epsilon()
+            1.0
+        """
         width = count("features", features) + bool(self.fit_intercept)
         size = self._row_norm(features)
         match self.method:
@@ -133,20 +219,92 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
                 )
 
     def decision_function(self, X: object) -> Floats:
-        """Margins: of the second class against the first, or one for each of several classes."""
+        """Compute the margins of rows.
+
+        Args:
+            X: Features, one row per record.
+
+        Returns:
+            The margin of the second class against the first, or one column per class.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import OutputPerturbationLogisticRegression
+            >>> X = numpy.linspace(-1, 1, 500)[:, None]
+            >>> model = OutputPerturbationLogisticRegression(
+            ...     epsilon=1, bounds=(-1, 1), classes=(0, 1), method="output", public_rows=500
+            ... )
+            >>> model = model.fit(X, (X[:, 0] > 0.2).astype(int))
+            >>> model.decision_function([[0.9]]).shape
+            (1,)
+        """
         check_is_fitted(self, "theta_")
         return self._margins_of(self.mechanism_.objective, X)
 
     def predict_proba(self, X: object) -> Floats:
-        """Probabilities of the classes, one row for each of X."""
+        """Predict the probability of each class.
+
+        Args:
+            X: Features, one row per record.
+
+        Returns:
+            Probabilities, records x classes.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import OutputPerturbationLogisticRegression
+            >>> X = numpy.linspace(-1, 1, 500)[:, None]
+            >>> model = OutputPerturbationLogisticRegression(
+            ...     epsilon=1, bounds=(-1, 1), classes=(0, 1), method="output", public_rows=500
+            ... )
+            >>> model = model.fit(X, (X[:, 0] > 0.2).astype(int))
+            >>> model.predict_proba([[0.9]]).sum().round(6).item()
+            1.0
+        """
         return probabilities(self.decision_function(X))
 
     def predict(self, X: object) -> NDArray[Any]:
-        """The likeliest class of each row."""
+        """Predict the most likely class.
+
+        Args:
+            X: Features, one row per record.
+
+        Returns:
+            One label per record.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import OutputPerturbationLogisticRegression
+            >>> X = numpy.linspace(-1, 1, 500)[:, None]
+            >>> model = OutputPerturbationLogisticRegression(
+            ...     epsilon=1, bounds=(-1, 1), classes=(0, 1), method="output", public_rows=500
+            ... )
+            >>> model = model.fit(X, (X[:, 0] > 0.2).astype(int))
+            >>> model.predict([[0.9]]).shape
+            (1,)
+        """
         return likeliest(self.decision_function(X), self.classes_)
 
     def certify(self) -> Certificate:
-        """Recompute the fit's guarantee from the exact laws of its noise."""
+        """Recompute the guarantee of the fit from the exact distributions of its noise.
+
+        Returns:
+            A certificate that lists each check.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy the guarantee.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import OutputPerturbationLogisticRegression
+            >>> X = numpy.linspace(-1, 1, 500)[:, None]
+            >>> model = OutputPerturbationLogisticRegression(
+            ...     epsilon=1, bounds=(-1, 1), classes=(0, 1), method="output", public_rows=500
+            ... )
+            >>> model = model.fit(X, (X[:, 0] > 0.2).astype(int))
+            >>> model.certify().holds
+            True
+        """
         check_is_fitted(self, "theta_")
         return self.mechanism_.certify()
 
@@ -211,14 +369,13 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
 
     def _target_array(self, y: object) -> NDArray[Any]:
         """Labels as they are given; their values are looked at only where they are public."""
-        if y is None:
-            raise InvalidArgument("requires y to be passed, but the target y is None.")
-        given = shaped("y", y)
+        given = target_values(y)
         if given.ndim == 2 and given.shape[1] == 1:
             given = given[:, 0]
         if given.ndim != 1:
             raise InvalidArgument(f"y should be a 1d array of labels, got {given.ndim} dimensions.")
         self.classes_ = classes_of(self.classes, given)
+        check_label_type(given, self.classes_)
         return given
 
     def _rows(self, present: int) -> int:

@@ -11,22 +11,22 @@ from fractions import Fraction
 from typing import Literal, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personalized import PersonalizedGuarantee, personalized
+from discreet.boundary.owners import level_places
 from discreet.core import events
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, NotCertified, RelationMismatch, Unsupported
 from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import reserve_if_charged
 from discreet.mechanisms.mechanism import Certificate, CertificateCheck
-from discreet.models._model_inputs import doubles
 from discreet.models.dp_sgd.budget import TrainingBudget, TrainingPlan, noise_for, training_cost
 from discreet.models.dp_sgd.estimators import PrivateLogisticRegression
 from discreet.models.dp_sgd.losses import Floats
-from discreet.models.dp_sgd.train import RATE_BITS, Batch, Steps, TrainingRun, follow
+from discreet.models.dp_sgd.train import RATE_BITS, Batch, Steps, TrainingRun, follow, record_looks
 from discreet.noise._packed_bernoulli import packed_bernoulli
 from discreet.noise.random_source import RandomSource
 
@@ -41,16 +41,15 @@ _PARTS = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalizedGradientDescent:
-    """A run, and how often and how strongly each level takes part in it.
+    """A run, and how often and how strongly each level takes part in it."""
 
-    Theorem: a record of level l costs its person ``run.steps`` Poisson samples, of rate
-        ``rates[l]``, of Gaussian noise that is ``run.noise / clips[l]`` times its length, under
-        add/remove.
-    Proof: coins are drawn for each record with the rate of its level; its contribution is at most
-        ``clips[l]`` times the clipping norm long (whole numbers, rounded down). Given the
-        parameters so far, a step is that mechanism; then `train.descend`.
-    Source: Boenisch et al. 2023 (individualized DP-SGD); Muehl 2021.
-    """
+    # Theorem: a record of level l costs its person `run.steps` Poisson samples, of rate
+    #   `rates[l]`, of Gaussian noise that is `run.noise / clips[l]` times its length, under
+    #   add/remove.
+    # Proof: coins are drawn for each record with the rate of its level; its contribution is at most
+    #   `clips[l]` times the clipping norm long (whole numbers, rounded down). Given the
+    #   parameters so far, a step is that mechanism; then `train.descend`.
+    # Source: Boenisch et al. 2023 (individualized DP-SGD); Muehl 2021.
 
     run: TrainingRun
     rates: Mapping[str, Fraction]
@@ -113,7 +112,7 @@ def plan_personalized(
 def descend_personalized(
     steps: Steps,
     targets: Floats,
-    privacy_levels: ArrayLike,
+    privacy_levels: object,
     *,
     plan: PersonalizedGradientDescent,
     rng: RandomSource,
@@ -123,13 +122,12 @@ def descend_personalized(
     Theorem and proof: `PersonalizedGradientDescent`.
     """
     run = plan.run
-    chosen = np.asarray(privacy_levels).astype(str)
-    if chosen.shape != (len(steps),) or not set(np.unique(chosen).tolist()) <= set(plan.rates):
-        raise InvalidArgument(
-            f"privacy_levels must name one of {', '.join(plan.rates)} for each row."
-        )
+    chosen = level_places(privacy_levels, tuple(plan.rates))
+    if chosen.shape != (len(steps),):
+        raise InvalidArgument("privacy_levels must name one level for each row.")
     batch = Batch(steps=steps, targets=targets, run=run)
-    groups = {name: np.flatnonzero(chosen == name) for name in plan.rates}
+    # Rows of a level that is not declared are in no group: never drawn.
+    groups = {name: np.flatnonzero(chosen == place) for place, name in enumerate(plan.rates)}
     for name, rows in groups.items():
         batch.caps[rows] = np.floor(batch.caps[rows] * float(plan.clips[name]) * _SAFE)
 
@@ -200,29 +198,72 @@ _OWN = ("limits", "people", "method")
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PersonalizedLogisticRegression(PrivateLogisticRegression):
-    """Logistic regression in which every level of people has its own epsilon and delta.
+    """Private logistic regression with a budget for each privacy level.
 
-    ``limits`` maps levels to ``approx_dp(epsilon, delta)``, ``people`` to the public number of
-    records of each level, roughly. ``fit`` takes the level of each record. Stricter levels take
-    part in fewer steps (``method="sampling"``) or with shorter gradients (``method="clipping"``).
-    All else is as in `PrivateLogisticRegression`, whose epsilon, delta, rho, mu and public_rows
-    stay unset. ``personal_guarantee_`` has an entry for each level; ``guarantee_`` holds for
-    everybody, and is what an account is charged.
+    People of lower levels take part in fewer steps, or with shorter gradients. After `fit`,
+    `personal_guarantee_` holds the guarantee of each level.
 
-    Theorem, Proof: `PersonalizedGradientDescent`. Needs: one record a person; levels and ``people``
-    are public.
+    Args:
+        epsilon: Privacy loss of a fit. Also give `delta`.
+        delta: Probability parameter of (epsilon, delta)-DP.
+        rho: Privacy loss in zero-concentrated DP, instead of `epsilon`. Every step uses all rows.
+        mu: Privacy loss in Gaussian DP, instead of `epsilon`. Every step uses all rows.
+        relation: Neighboring relation of the guarantee.
+        bounds: Public bounds of the features: one pair, one pair per feature, or a mapping by name.
+            Values are clipped.
+        public_rows: Public number of rows, approximate. By default rows are counted with noise for
+            about 1% of the budget under add/remove.
+        max_rows_per_unit: Largest number of rows of one privacy unit. It is not checked.
+        row_norm: Largest length of a scaled row. By default chosen from the number of features.
+        clip: Largest length of a record's gradient. By default chosen from the loss and the number
+            of features.
+        rate: Probability that a row takes part in a step. By default chosen from public numbers.
+        steps: Number of steps. By default chosen from public numbers.
+        learning_rate: Learning rate. By default chosen from public numbers.
+        momentum: Momentum of the descent, from 0 up to but not including 1.
+        average: Share of the steps, counted from the end, whose parameters are averaged.
+        l2: Strength of the L2 penalty, in scaled units.
+        fit_intercept: Whether to fit an intercept.
+        account: Ledger account that pays for the fit.
+        label: Text for the ledger entry.
+        rng: Random source. By default the operating system's.
+        classes: Labels that can occur, or `"public"` if the labels in `y` are not secret.
+        limits: Limit of each level, made with `discreet.approx_dp`. Leave `epsilon`, `delta`,
+            `rho`, `mu` and `public_rows` unset.
+        people: Public number of records of each level, approximate.
+        method: `"sampling"` (fewer steps for lower levels) or `"clipping"` (shorter gradients).
 
-    >>> import discreet
-    >>> from discreet.noise.random_source import seeded_rng
-    >>> x = np.linspace(-1, 1, 2000)[:, None]
-    >>> y = (x[:, 0] > 0.2).astype(int)
-    >>> model = PersonalizedLogisticRegression(
-    ...     limits={"strict": discreet.approx_dp(0.5, 1e-6), "open": discreet.approx_dp(2, 1e-6)},
-    ...     people={"strict": 1000, "open": 1000}, bounds=(-1, 1), classes=(0, 1),
-    ...     rng=seeded_rng(1),
-    ... ).fit(x, y, privacy_levels=["strict", "open"] * 1000)
-    >>> bool(model.score(x, y) > 0.9 and model.personal_guarantee_["strict"].epsilon(1e-6) <= 0.5)
-    True
+    Privacy:
+        A fit satisfies the limit of each person's level, for one record per person. Levels and
+        `people` are public. The account is charged the guarantee of the level with the largest
+        cost, before the values are read.
+
+    Examples:
+        >>> import numpy
+        >>> import discreet
+        >>> from discreet.models import PersonalizedLogisticRegression
+        >>> X = numpy.linspace(-1, 1, 500)[:, None]
+        >>> low, high = discreet.approx_dp(0.5, 1e-6), discreet.approx_dp(2, 1e-6)
+        >>> model = PersonalizedLogisticRegression(
+        ...     limits={"low": low, "high": high},
+        ...     people={"low": 250, "high": 250},
+        ...     bounds=(-1, 1),
+        ...     classes=(0, 1),
+        ...     method="clipping",
+        ...     steps=10,
+        ...     rate=1,
+        ... )
+        >>> y = (X[:, 0] > 0.2).astype(int)
+        >>> model = model.fit(X, y, privacy_levels=["low", "high"] * 250)
+        >>> sorted(model.personal_guarantee_)
+        ['high', 'low']
+
+    See Also:
+        [Personalized privacy](../how-to/personal.md).
+
+    References:
+        Boenisch et al. (2023).
+        [Proof](../theory/theorems.md#models.dp_sgd.personalized.PersonalizedGradientDescent).
     """
 
     limits: Mapping[str, Guarantee] | None = None
@@ -230,24 +271,61 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
     method: Method = "sampling"
 
     def fit(self, X: object, y: object, *, privacy_levels: object = None) -> Self:
-        """Fit, privately, each record within the limit of its level.
+        """Fit the model to private rows, each within the limit of its level.
 
-        What can be refused without reading a value is refused before paying.
+        Rows of undeclared levels take no part, like rows that do not fit the declarations.
+
+        Args:
+            X: Features, one row per record: an array or a data frame.
+            y: Label of each record.
+            privacy_levels: Privacy level of each record. Required.
+
+        Returns:
+            The fitted model itself.
+
+        Raises:
+            BudgetExceeded: The account cannot pay. No value was read.
+            InvalidArgument: Limits, bounds, classes or levels are missing or not valid, or the
+                arguments do not fit together.
+
+        Privacy:
+            The fit satisfies the limit of each person's level, for one record per person. The
+            account is charged before the values are read.
+
+        Examples:
+            >>> import numpy
+            >>> import discreet
+            >>> from discreet.models import PersonalizedLogisticRegression
+            >>> X = numpy.linspace(-1, 1, 500)[:, None]
+            >>> low, high = discreet.approx_dp(0.5, 1e-6), discreet.approx_dp(2, 1e-6)
+            >>> model = PersonalizedLogisticRegression(
+            ...     limits={"low": low, "high": high},
+            ...     people={"low": 250, "high": 250},
+            ...     bounds=(-1, 1),
+            ...     classes=(0, 1),
+            ...     method="clipping",
+            ...     steps=10,
+            ...     rate=1,
+            ... )
+            >>> y = (X[:, 0] > 0.2).astype(int)
+            >>> model = model.fit(X, y, privacy_levels=["low", "high"] * 250)
+            >>> model.coef_.shape
+            (1, 1)
         """
         table, targets, mapped = self._start(X, y)
         if privacy_levels is None:
             raise InvalidArgument("privacy_levels must be given: the level of each record.")
-        chosen = np.asarray(privacy_levels).astype(str)
+        planned = self.personal_plan(features=table.shape[1])
+        chosen = level_places(privacy_levels, tuple(planned.rates))
         if chosen.shape != (len(table),):
             raise InvalidArgument("privacy_levels must name one level for each row of X.")
-        planned = self.personal_plan(features=table.shape[1])
-        if not set(np.unique(chosen).tolist()) <= set(planned.rates):
-            raise InvalidArgument(f"privacy_levels must be among {', '.join(planned.rates)}.")
         source, cost = self._source, planned.guarantee.worst
         with reserve_if_charged(self.account, cost, label=self.label, rng=source) as held:
-            read = mapped.steps(doubles("X", table))
             whole = self._whole_targets(targets)
-            theta = descend_personalized(read, whole, chosen, plan=planned, rng=source)
+            read = self._steps(table, whole, mapped)
+            theta = descend_personalized(
+                read, np.nan_to_num(whole), privacy_levels, plan=planned, rng=source
+            )
         self.personal_plan_ = planned
         self._keep(theta, mapped, self._open_plan(table.shape[1]), planned.run.rows)
         self.personal_guarantee_ = planned.guarantee
@@ -256,16 +334,68 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
         return self
 
     def personal_plan(self, *, features: int) -> PersonalizedGradientDescent:
-        """Noise, rates, clips and guarantee of each level, before a row is read."""
+        """Plan the noise and the part of each level, before a row is read.
+
+        Args:
+            features: Number of features.
+
+        Returns:
+            The plan with sampling rates, clipping factors and the guarantee of each level.
+
+        Examples:
+            >>> import discreet
+            >>> from discreet.models import PersonalizedLogisticRegression
+            >>> low, high = discreet.approx_dp(0.5, 1e-6), discreet.approx_dp(2, 1e-6)
+            >>> model = PersonalizedLogisticRegression(
+            ...     limits={"low": low, "high": high},
+            ...     people={"low": 250, "high": 250},
+            ...     bounds=(-1, 1),
+            ...     classes=(0, 1),
+            ...     method="clipping",
+            ...     steps=10,
+            ...     rate=1,
+            ... )
+            >>> sorted(model.personal_plan(features=1).clips)
+            ['high', 'low']
+        """
         limits, people = self._personalized_limits()
         run = self._open_plan(features).run(float(sum(people.values())))
         return plan_personalized(run, limits, people, method=self.method)
 
     def certify(self) -> Certificate:
-        """Recompute every level's guarantee: the noise of a step from its exact law, then runs."""
+        """Recompute the guarantee of each level from exact distributions.
+
+        Returns:
+            A certificate for the noise of a step and for each level.
+
+        Raises:
+            NotCertified: An exact distribution does not satisfy a guarantee.
+
+        Examples:
+            >>> import numpy
+            >>> import discreet
+            >>> from discreet.models import PersonalizedLogisticRegression
+            >>> X = numpy.linspace(-1, 1, 500)[:, None]
+            >>> low, high = discreet.approx_dp(0.5, 1e-6), discreet.approx_dp(2, 1e-6)
+            >>> model = PersonalizedLogisticRegression(
+            ...     limits={"low": low, "high": high},
+            ...     people={"low": 250, "high": 250},
+            ...     bounds=(-1, 1),
+            ...     classes=(0, 1),
+            ...     method="clipping",
+            ...     steps=10,
+            ...     rate=1,
+            ... )
+            >>> y = (X[:, 0] > 0.2).astype(int)
+            >>> model = model.fit(X, y, privacy_levels=["low", "high"] * 250)
+            >>> model.certify().holds
+            True
+        """
         check_is_fitted(self, "theta_")
         limits, _ = self._personalized_limits()
-        checks = list(self.personal_plan_.run.mechanism.certify().checks)
+        run = self.personal_plan_.run
+        step = run.mechanism.certify()
+        checks = list(step.checks)
         for name, limit in limits.items():
             epsilon, delta = limit_target(limit)
             checks.append(
@@ -278,7 +408,10 @@ class PersonalizedLogisticRegression(PrivateLogisticRegression):
                 )
             )
         return Certificate(
-            mechanism=type(self).__name__, guarantee=self.guarantee_, checks=tuple(checks)
+            mechanism=type(self).__name__,
+            guarantee=self.guarantee_,
+            checks=tuple(checks),
+            drawn=(*step.drawn, *record_looks(run, features=self.n_features_in_)),
         ).demand()
 
     def _personalized_limits(self) -> tuple[Mapping[str, Guarantee], Mapping[str, int]]:

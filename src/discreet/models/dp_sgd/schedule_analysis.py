@@ -14,6 +14,8 @@ import numpy as np
 
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
+from discreet.core.tabular import Record, Tabular
 from discreet.models.dp_sgd._laplace_rates import (
     Floats,
     GradientBound,
@@ -56,20 +58,56 @@ class SchedulePoint:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleAnalysis:
-    """A schedule against the number of steps. Made by `analyze`."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ScheduleAnalysis(Tabular):
+    """Cost and error bound of a schedule. Made by `analyze_schedule`.
+
+    Attributes:
+        schedule: Learning rates.
+        budget: `"iterate"` or `"run"`.
+        noise: `"laplace"` or `"gaussian"`.
+        points: Cost and error bound for each number of steps.
+        best: The number of steps with the smallest bound, up to the largest one.
+        verdict: Behavior of the bound as the number of steps grows.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> problem = dp_sgd.ConvergenceProblem(
+        ...     dimension=2, smoothness=1, variance=1, distance=1
+        ... )
+        >>> schedule = dp_sgd.PowerSchedule(start=0.25, decay=0.5, growth=1)
+        >>> analysis = dp_sgd.analyze_schedule(
+        ...     problem, schedule=schedule, sensitivity=1, steps=[10, 100], epsilon=1
+        ... )
+        >>> analysis.noise
+        'laplace'
+    """
 
     schedule: PowerSchedule
     budget: Budget
     noise: Noise
     points: tuple[SchedulePoint, ...]
     best: SchedulePoint
-    """The number of steps with the smallest bound, among all up to the largest that was asked."""
     verdict: Verdict
 
-    def table(self) -> list[dict[str, float]]:
-        """One line for each number of steps."""
+    def rows(self) -> list[Record]:
+        """List one row per number of steps.
+
+        Returns:
+            Dicts with costs and the terms of the bound.
+
+        Examples:
+            >>> from discreet.models import dp_sgd
+            >>> problem = dp_sgd.ConvergenceProblem(
+            ...     dimension=2, smoothness=1, variance=1, distance=1
+            ... )
+            >>> schedule = dp_sgd.PowerSchedule(start=0.25, decay=0.5, growth=1)
+            >>> analysis = dp_sgd.analyze_schedule(
+            ...     problem, schedule=schedule, sensitivity=1, steps=[10, 100], epsilon=1
+            ... )
+            >>> len(analysis.rows())
+            2
+        """
         return [point.row() for point in self.points]
 
     def __str__(self) -> str:
@@ -81,14 +119,17 @@ class ScheduleAnalysis:
             terms = point.bound
             numbers = (terms.distance, terms.variance, terms.noise, terms.total)
             lines.append(
-                f"{point.steps:>9} {point.last_cost:>13.5g} {point.run_cost:>13.5g}"
-                + "".join(f" {number:>11.4g}" for number in numbers)
+                f"{point.steps:>9} {short(point.last_cost, digits=5):>13} "
+                f"{short(point.run_cost, digits=5):>13}"
+                + "".join(f" {short(number):>11}" for number in numbers)
             )
         lines.append(
             f"With more steps the bound {self.verdict}; "
-            f"the smallest is {self.best.bound.total:.4g} after {self.best.steps} steps."
+            f"the smallest is {short(self.best.bound.total)} after {self.best.steps} steps."
         )
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def analyze_schedule(
@@ -102,14 +143,44 @@ def analyze_schedule(
     budget: Budget = "iterate",
     public_rows: int | None = None,
 ) -> ScheduleAnalysis:
-    """Privacy, distance, variance and noise of a schedule against the number of steps.
+    """Compute privacy and error bound of a schedule for several numbers of steps.
 
-    ``budget="iterate"``: the schedule of the thesis, iterate t guaranteed ``epsilon t**growth``;
-    ``sensitivity`` is the L1 diameter of all gradients. ``budget="run"``: ``epsilon`` (Laplace
-    noise; L1) or ``rho`` (Gaussian; L2) is for all iterates together, spread over the steps in the
-    best way; ``sensitivity`` is at one theta. With ``public_rows`` one secret record of so many is
-    drawn a step, and the run costs less, or needs less noise. ``steps`` is a list of numbers, or
-    the largest, from 1 on.
+    Args:
+        facts: Constants of the problem, assumed or from public data.
+        schedule: Learning rates.
+        sensitivity: Largest distance of two gradients: in L1 over all parameters for `"iterate"`,
+            at the same parameters for `"run"` (L1 with `epsilon`, L2 with `rho`).
+        steps: Numbers of steps, or the largest one.
+        epsilon: Privacy loss with Laplace noise. Give `epsilon` or `rho`.
+        rho: Privacy loss in zCDP with Gaussian noise, for `budget="run"`.
+        budget: `"iterate"` gives a guarantee for one published iterate, which may grow with the
+            schedule. `"run"` spreads the budget over all steps and covers all iterates.
+        public_rows: Public number of records, of which one secret record is drawn per step. By
+            default all records are used in each step.
+
+    Returns:
+        The analysis, with `best` and `verdict`.
+
+    Raises:
+        InvalidArgument: The budget or another argument is not valid.
+
+    Privacy:
+        No record is read. The analysis is as private as `facts`.
+
+    Examples:
+        >>> from discreet.models import dp_sgd
+        >>> problem = dp_sgd.ConvergenceProblem(
+        ...     dimension=2, smoothness=1, variance=1, distance=1
+        ... )
+        >>> schedule = dp_sgd.PowerSchedule(start=0.25, decay=0.5, growth=1)
+        >>> analysis = dp_sgd.analyze_schedule(
+        ...     problem, schedule=schedule, sensitivity=1, steps=[10, 100], epsilon=1
+        ... )
+        >>> analysis.best.steps <= 100
+        True
+
+    See Also:
+        [Schedules](../how-to/sgd-schedules.md).
     """
     wanted = _grid(steps)
     plan = _plan(schedule, sensitivity, epsilon=epsilon, rho=rho, budget=budget, rows=public_rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
@@ -21,7 +21,9 @@ from scipy.special import expit
 
 from discreet.core._validate import positive
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
+from discreet.mechanisms._drawn import MANY, EvenWords, moves
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian
+from discreet.mechanisms.mechanism import DrawCheck
 from discreet.models._model_inputs import Bounds, Floats, bounds_of
 from discreet.models.dp_sgd.losses import Huber, Logistic, Loss, Norm, Softmax, Squared
 from discreet.noise._packed_bernoulli import packed_bernoulli
@@ -97,11 +99,12 @@ class FeatureMap:
     def steps(self, x: Floats) -> Steps:
         """Mapped rows as whole numbers of ``2**-FEATURE_BITS``, each at most that many in size.
 
-        Needs: finite values. The array is made chunk by chunk.
+        A missing value is the center of its column. The array is made chunk by chunk.
         """
         out = np.empty((len(x), self.width), dtype=np.int16)
         for start in range(0, len(x), _CHUNK):
             scaled = np.clip(x[start : start + _CHUNK], self.lower, self.upper)
+            np.copyto(scaled, self.center, where=np.isnan(scaled))
             rows = np.full((len(scaled), self.width), 2.0**FEATURE_BITS)
             scaled -= self.center
             scaled /= self.scale
@@ -113,7 +116,7 @@ class FeatureMap:
 
     def rows(self, x: Floats) -> Floats:
         """Mapped rows in units."""
-        return np.multiply(self.steps(x), 2.0**-FEATURE_BITS, dtype=np.float64)
+        return in_units(self.steps(x))
 
     def _shrink(self, rows: Floats) -> None:
         limit = self.row_norm * 2.0**FEATURE_BITS
@@ -132,6 +135,11 @@ class FeatureMap:
         slopes = blocks[:, self.intercept :] / self.scale
         starts = blocks[:, 0] if self.intercept else np.zeros(len(blocks))
         return slopes, starts - slopes @ self.center
+
+
+def in_units(steps: Steps) -> Floats:
+    """Mapped rows in units instead of steps."""
+    return np.multiply(steps, 2.0**-FEATURE_BITS, dtype=np.float64)
 
 
 def squared_norms(rows: Floats) -> Floats:
@@ -242,10 +250,8 @@ def exact_margins(objective: Loss, theta: Floats, rows: Floats) -> Floats:
 
 
 def data_gradient(objective: Loss, theta: Floats, x: Floats, y: Floats) -> Floats:
-    """The sum of the records' gradients without the penalty, as `gradient_error` assumes.
-
-    Needs: rows from `clipped_rows`, parameters that are `representable`.
-    """
+    """The sum of the records' gradients without the penalty, as `gradient_error` assumes."""
+    # Needs: rows from `clipped_rows`, parameters that are `representable`.
     parts = []
     for start in range(0, len(x), CHUNK):
         rows = x[start : start + CHUNK]
@@ -261,12 +267,11 @@ def gradient_error(objective: Loss, *, row_norm: float, radius: float, share: fl
 
     For parameters within ``radius`` of zero, rows of length up to ``row_norm`` and at most
     ``share`` times as many records as they are divided by.
-
-    Proof: margins are a sum of two exact numbers (error u ||x|| ||theta||, twice that for the two
-        pieces); slopes move by the curvature times that, and by a few units for their own
-        evaluation; a chunk's sum errs by at most CHUNK u times the sum of the norms, in any order
-        (Higham 2002, section 3.1).
     """
+    # Proof: margins are a sum of two exact numbers (error u ||x|| ||theta||, twice that for the two
+    #   pieces); slopes move by the curvature times that, and by a few units for their own
+    #   evaluation; a chunk's sum errs by at most CHUNK u times the sum of the norms, in any order
+    #   (Higham 2002, section 3.1).
     slope = objective.slope_bound("l2")
     margin = 2 * UNIT * row_norm * radius
     slope_error = objective.curvature * margin + 16 * (objective.outputs + 1) * UNIT * (1 + slope)
@@ -328,12 +333,10 @@ class SlopeGrid:
         return math.floor(self.clip / self.unit)
 
     def caps(self, steps: Steps) -> Floats:
-        """The longest whole slope of each row whose product with it is short enough.
-
-        Theorem: ``caps**2 * |row|**2 <= sensitivity**2`` in whole numbers.
-        Proof: the quotient and the root are off by less than 2**-51 in parts; the factor below one
-            takes 2**-40 off; floor takes the rest.
-        """
+        """The longest whole slope of each row whose product with it is short enough."""
+        # Theorem: `caps**2 * |row|**2 <= sensitivity**2` in whole numbers.
+        # Proof: the quotient and the root are off by less than 2**-51 in parts; the factor below
+        #   one takes 2**-40 off; floor takes the rest.
         squares = np.empty(len(steps))
         for start in range(0, len(steps), _CHUNK):
             rows = steps[start : start + _CHUNK].astype(np.float64)
@@ -351,9 +354,8 @@ def whole_slopes(objective: Loss, grid: SlopeGrid) -> Slopes:
             return lambda margins, targets, caps: _logistic(margins, targets, caps, unit=unit)
         case Huber(huber_threshold=knee):
             limit = math.floor(knee * unit)
-            return lambda margins, targets, caps: np.clip(
-                np.rint(np.clip(margins - targets, -knee, knee) * unit),
-                *_both(np.minimum(caps, limit)),
+            return lambda margins, targets, caps: _weighted(
+                np.clip(margins - targets, -knee, knee) * unit, caps, longest=limit
             )
         case Squared(weight=weight):
             return lambda margins, targets, caps: np.clip(
@@ -372,6 +374,17 @@ def _both(caps: Floats) -> tuple[Floats, Floats]:
     return -caps, caps
 
 
+def _weighted(slopes: Floats, caps: Floats, *, longest: float) -> Floats:
+    """Whole slopes, those of a row multiplied by one factor that makes the longest short enough.
+
+    The factor depends on the row's features alone: a gradient is not cut, which would move the
+    solution, but its row weighs less.
+    """
+    weights = np.minimum(1.0, caps / longest)
+    found: Floats = np.clip(np.rint(slopes * weights), *_both(np.minimum(caps, longest)))
+    return found
+
+
 def _places(margins: Floats) -> Floats:
     ends = _REACH * 2.0**_TABLE_BITS
     return np.clip(np.rint(margins * 2.0**_TABLE_BITS), -ends, ends)
@@ -382,8 +395,7 @@ def _logistic(margins: Floats, targets: Floats, caps: Floats, *, unit: float) ->
     places += _REACH << _TABLE_BITS
     slopes = _logistic_table(unit)[places]
     slopes -= targets * unit
-    clipped: Floats = np.clip(slopes, -caps, caps)
-    return clipped
+    return _weighted(slopes, caps, longest=unit)
 
 
 def _softmax(margins: Floats, targets: Floats, caps: Floats, *, unit: float) -> Floats:
@@ -392,6 +404,9 @@ def _softmax(margins: Floats, targets: Floats, caps: Floats, *, unit: float) -> 
     # Whole weights below 2**40: their sum is exact, every quotient correctly rounded.
     slopes: Floats = np.rint(weights / weights.sum(axis=1, keepdims=True) * unit)
     slopes[np.arange(len(slopes)), targets.astype(np.intp)] -= unit
+    # As `_weighted`: a factor of the row alone, and a check for what rounding does.
+    weights = np.minimum(1.0, caps / (math.sqrt(2) * unit))
+    slopes = np.rint(slopes * weights[:, None])
     squares = squared_norms(slopes)
     long = np.flatnonzero(squares > caps * caps)
     if long.size:
@@ -430,6 +445,8 @@ _FINEST_PARAMETER = 26
 # Sums stay within this range and noisy sums are cut to it: noise that was itself cut, at twice the
 # range, then shows nothing of the sum.
 RANGE = 1 << 61
+# Seed of the records that a certificate makes up.
+_MADE_UP = 2026
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -451,30 +468,26 @@ class TrainingRun:
 
     @property
     def mechanism(self) -> AdditiveMechanism:
-        """The noise of one step, on an integer vector that one record moves by ``clip``.
-
-        Theorem: rounded Gaussian noise is a post-processing of the Gaussian mechanism with
-            ``noise`` times the sensitivity: each step costs ``GaussianEvent(noise)``, sampled.
-        Proof: the vector is whole, so rounding after the addition and adding rounded noise are
-            the same; one record's share has a length of at most ``sensitivity`` (see `SlopeGrid`).
-        """
+        """The noise of one step, on an integer vector that one record moves by ``clip``."""
+        # Theorem: rounded Gaussian noise is a post-processing of the Gaussian mechanism with
+        #   `noise` times the sensitivity: each step costs `GaussianEvent(noise)`, sampled.
+        # Proof: the vector is whole, so rounding after the addition and adding rounded noise are
+        #   the same; one record's share has a length of at most `sensitivity` (see `SlopeGrid`).
         return gaussian(
             sensitivity=SlopeGrid(clip=self.clip).sensitivity, mu=1 / self.noise, domain="integers"
         )
 
 
 def descend(steps: Steps, targets: Floats, *, run: TrainingRun, rng: RandomSource) -> Floats:
-    """The parameters after a run on mapped rows (see `features`) and their targets.
-
-    Theorem: the parameters cost ``run.steps`` times ``SampledEvent(rate, GaussianEvent(noise))``
-        under add/remove, whatever the rows.
-    Proof: given the parameters so far, a step is the mechanism of `TrainingRun` on a Poisson
-        sample; the parameters are a function of the noisy sums (adaptive composition,
-        post-processing).
-    Source: Abadi et al. 2016; C43, C45.
-    Needs: targets that the objective understands, one for each row; a private random source for a
-        release.
-    """
+    """The parameters after a run on mapped rows (see `features`) and their targets."""
+    # Theorem: the parameters cost `run.steps` times `SampledEvent(rate, GaussianEvent(noise))`
+    #   under add/remove, whatever the rows.
+    # Proof: given the parameters so far, a step is the mechanism of `TrainingRun` on a Poisson
+    #   sample; the parameters are a function of the noisy sums (adaptive composition,
+    #   post-processing).
+    # Source: Abadi et al. 2016; C43, C45.
+    # Needs: targets that the objective understands, one for each row; a private random source for a
+    #   release.
     batch = Batch(steps=steps, targets=targets, run=run)
     draws = _draws(len(steps), run.objective.dimension(steps.shape[1]), run, rng)
 
@@ -562,6 +575,36 @@ class Batch:
         rows = self._rows[: len(short)]
         rows[:] = short
         return rows
+
+
+def record_looks(run: TrainingRun, *, features: int) -> tuple[DrawCheck, ...]:
+    """What one record adds to the sum of a step, at most, and the noise that a step gets.
+
+    For certificates: made-up records of full length, at parameters near and far from zero.
+    """
+    width = run.objective.dimension(features)
+    longest = 0.0
+    generator = np.random.Generator(np.random.Philox(_MADE_UP))
+    for size in (0.0, 1.0, 2.0**20):
+        theta = size * generator.standard_normal(width)
+        for target in (0.0, 1.0):
+            for scale in (1, 1 << FEATURE_BITS):
+                row = generator.integers(-scale, scale, (1, features), endpoint=True)
+                made = Batch(steps=row.astype(np.int16), targets=np.array([target]), run=run)
+                total = made.sum(theta, None).astype(np.float64)
+                longest = max(longest, float(np.square(total).sum()))
+    mechanism = run.mechanism
+    ((_, noise),) = _draws(0, MANY, replace(run, steps=1), EvenWords())
+    exact = mechanism.release(np.zeros((1, MANY), dtype=np.int64), rng=EvenWords())[0]
+    return (
+        moves("squared length of a record's gradient", longest, float(mechanism.sensitivity)),
+        DrawCheck(
+            part="noise of a step",
+            found=float(np.count_nonzero(noise != exact)),
+            allowed=0.0,
+            route=f"of {MANY} entries, those that are not the noise of its mechanism",
+        ),
+    )
 
 
 def rounded_parameters(theta: Floats, width: int) -> tuple[Floats, int]:

@@ -1,4 +1,9 @@
-"""Private aggregation of teacher ensembles, with a budget for each level of data owners."""
+"""PATE: an ensemble of teachers labels public items with a privacy guarantee.
+
+Each teacher is trained on the records of some of the people. Teachers vote on public items, noisy
+winners are published as labels, and a student is trained on them. Each privacy level can have its
+own budget.
+"""
 
 import discreet.models._charging  # noqa: F401 - first: it names what is missing
 from discreet.models.pate._data_dependent_cost import data_dependent_cost

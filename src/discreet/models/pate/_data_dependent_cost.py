@@ -41,14 +41,13 @@ def log_error(counts: ArrayLike, *, sigma: Number) -> Floats:
     """The logarithm of a bound on the chance that another class than the plurality is named.
 
     ``counts``: whole units of votes, a row for each item; ``sigma``: votes. Not capped.
-
-    Theorem: at most the sum over the other classes of Phi(-(gap - 1 unit) / (sqrt(2) sigma)).
-    Proof: the difference of two discrete Gaussians has P(d) = e^(-d^2/4s^2) * sum_k
-        e^(-(k+d/2)^2/s^2) / (sum_k e^(-k^2/2s^2))^2, in units, and by Poisson summation that is at
-        most (1 + 1e-15) times the normal density of variance 2 s^2 (Needs: s >= 2). The density
-        falls, so its sum from the gap on is at most its integral from one unit before. Ties count
-        as lost. (The formula for continuous noise, without the unit, is too small, M44.)
     """
+    # Theorem: at most the sum over the other classes of Phi(-(gap - 1 unit) / (sqrt(2) sigma)).
+    # Proof: the difference of two discrete Gaussians has P(d) = e^(-d^2/4s^2) * sum_k
+    #   e^(-(k+d/2)^2/s^2) / (sum_k e^(-k^2/2s^2))^2, in units, and by Poisson summation that is at
+    #   most (1 + 1e-15) times the normal density of variance 2 s^2 (Needs: s >= 2). The density
+    #   falls, so its sum from the gap on is at most its integral from one unit before. Ties count
+    #   as lost. (The formula for continuous noise, without the unit, is too small, M44.)
     s = float(positive("sigma", sigma)) * UNITS
     if s < 2:
         raise InvalidArgument(f"sigma must be at least {2 / UNITS} votes, got {sigma}.")
@@ -60,15 +59,13 @@ def log_error(counts: ArrayLike, *, sigma: Number) -> Floats:
 
 
 def error_after(log_error: ArrayLike, *, classes: int, step: float) -> Floats:
-    """The largest `log_error` after ``step * sigma`` votes were moved.
-
-    Theorem: with z = Phi^-1(q/(m-1)) it is ln (m-1) Phi(z + sqrt(2) step).
-    Proof: every gap shrinks by at most twice what is moved, ``sqrt(2) step`` in units of the
-        deviation of a difference; Phi(Phi^-1(u) + c) is concave in u, so equal terms are the
-        worst (Jensen). The plurality has the smallest sum of all classes, so if it changes the sum
-        only gets smaller.
-    Source: Papernot et al. 2018, Proposition 11 (M16).
-    """
+    """The largest `log_error` after ``step * sigma`` votes were moved."""
+    # Theorem: with z = Phi^-1(q/(m-1)) it is ln (m-1) Phi(z + sqrt(2) step).
+    # Proof: every gap shrinks by at most twice what is moved, `sqrt(2) step` in units of the
+    #   deviation of a difference; Phi(Phi^-1(u) + c) is concave in u, so equal terms are the
+    #   worst (Jensen). The plurality has the smallest sum of all classes, so if it changes the sum
+    #   only gets smaller.
+    # Source: Papernot et al. 2018, Proposition 11 (M16).
     share = math.log(classes - 1)
     place = sp.ndtri_exp(np.minimum(np.asarray(log_error, dtype=np.float64) - share, 0.0))
     return np.asarray(share + sp.log_ndtr(place + math.sqrt(2) * step))
@@ -77,13 +74,11 @@ def error_after(log_error: ArrayLike, *, classes: int, step: float) -> Floats:
 def answer_cost(
     log_error: ArrayLike, *, classes: int, sigma: float, share: float, orders: ArrayLike
 ) -> Floats:
-    """The Rényi cost of an answer, in both directions, to owners who move ``share`` votes.
-
-    Theorem: D_a(M(D) || M(D')) and D_a(M(D') || M(D)) are at most this for all neighbors D'.
-    Proof: Theorem 6 of Papernot et al. 2018 at D with the plurality of D and its errors; and at
-        D' with the same class, whose errors there are at most `error_after`. Its two Rényi costs
-        are those of discrete Gaussian noise, equal to the continuous ones.
-    """
+    """The Rényi cost of an answer, in both directions, to owners who move ``share`` votes."""
+    # Theorem: D_a(M(D) || M(D')) and D_a(M(D') || M(D)) are at most this for all neighbors D'.
+    # Proof: Theorem 6 of Papernot et al. 2018 at D with the plurality of D and its errors; and at
+    #   D' with the same class, whose errors there are at most `error_after`. Its two Rényi costs
+    #   are those of discrete Gaussian noise, equal to the continuous ones.
     if share == 0:
         return np.zeros((*np.shape(log_error), np.size(orders)))
     seen = sigma / share
@@ -118,11 +113,9 @@ def query_cost(
 
 
 def bit_cost(step: float, *, orders: ArrayLike) -> Floats:
-    """The exact Rényi cost of a threshold test, whatever the value: ``step`` = share / sigma (M13).
-
-    Theorem: sup over x of D_a(Ber(Phi(x)) || Ber(Phi(x +- step))), below ``a step^2 / 2``.
-    Needs: continuous noise. A window that does not grow with the order misses the maximum.
-    """
+    """The exact Rényi cost of a threshold test, whatever the value: `step` = share / sigma."""
+    # Theorem: sup over x of D_a(Ber(Phi(x)) || Ber(Phi(x +- step))), below `a step^2 / 2`.
+    # Needs: continuous noise. A window that does not grow with the order misses the maximum.
 
     def value(x: ArrayLike, order: float) -> Floats:
         """Both directions are one by the symmetry x -> -x."""
@@ -184,10 +177,42 @@ def data_dependent_cost(
     shares: Mapping[str, int],
     orders: ArrayLike = ORDERS,
 ) -> DataDependentCost:
-    """What a run of a Confident rule cost each level, questions at their fixed price (M14).
+    """Compute what a run cost each level, as a function of the votes.
 
-    ``answered`` says of each row of ``counts`` whether it was; ``shares``: units, as
-    ``TeacherAssignment.shares``. Many rows are put together by errors rounded up by less than 1 %.
+    It is smaller than the guarantee of the plan if the votes agree. Queries are counted at their
+    fixed cost.
+
+    Args:
+        counts: Vote counts in units, one row per item that was asked.
+        answered: Whether each item was answered.
+        aggregator: Aggregator that was used.
+        shares: Units that one person of each level can move, `TeacherAssignment.shares`.
+        orders: Orders of the Rényi divergences.
+
+    Returns:
+        An object with `epsilons(delta)` that hides its numbers from its representation.
+
+    Raises:
+        OutOfDomain: `counts` is not a table of integers.
+        InvalidArgument: `answered` does not have one entry per row.
+
+    Privacy:
+        The result is as private as the votes. It is a diagnosis for the data owner, not a
+        guarantee, and no ledger accepts it.
+
+    Examples:
+        >>> from discreet.models import pate
+        >>> teachers = pate.assign_upsampling(100, copies={"all": 1})
+        >>> counts = pate.count_votes([[0] * 95 + [1] * 5], teachers, classes=2)
+        >>> aggregator = pate.ConfidentGNMax(threshold=60, sigma_threshold=20, sigma_votes=10)
+        >>> cost = pate.data_dependent_cost(
+        ...     counts, [True], aggregator=aggregator, shares=teachers.shares
+        ... )
+        >>> cost.epsilons(1e-5)["all"] < 1
+        True
+
+    References:
+        Papernot et al. (2018).
     """
     found, told = check_answered(counts, answered)
     a = np.asarray(orders, dtype=np.float64)

@@ -47,7 +47,26 @@ class AggregatorChoice:
 def expected_label_quality(
     counts: ArrayLike, truth: ArrayLike, aggregator: ConfidentGNMax
 ) -> tuple[float, float]:
-    """The share of items that a rule answers, and the share of answers that are right."""
+    """Compute how many items an aggregator answers, and how many answers are right.
+
+    Args:
+        counts: Vote counts in units, of public or simulated items.
+        truth: True class of each item.
+        aggregator: Aggregator of the votes.
+
+    Returns:
+        Expected share of items that are answered, and expected share of answers that are right.
+
+    Examples:
+        >>> from discreet.models import pate
+        >>> teachers = pate.assign_upsampling(100, copies={"all": 1})
+        >>> simulated = pate.simulate_votes(50, teachers=100, classes=3, accuracy=0.9)
+        >>> counts = pate.count_votes(simulated.votes, teachers, classes=3)
+        >>> aggregator = pate.ConfidentGNMax(threshold=60, sigma_threshold=10, sigma_votes=10)
+        >>> answered, right = pate.expected_label_quality(counts, simulated.truth, aggregator)
+        >>> 0 < answered <= 1 and 0 < right <= 1
+        True
+    """
     found, right = _known(counts, truth)
     asked = _passing(found, float(aggregator.threshold), float(aggregator.sigma_threshold))
     correct = _winning(found, right, float(aggregator.sigma_votes))
@@ -63,10 +82,41 @@ def tune_aggregator(
     accuracy: float,
     items: int,
 ) -> AggregatorChoice:
-    """The plan with most answers of which a share ``accuracy`` is expected to be right.
+    """Choose the aggregator and plan with the most answers of a given accuracy.
 
-    ``counts`` and ``truth``: votes in units and true classes of items that are public or
-    simulated; ``items``: how many public items there will be to ask.
+    Args:
+        counts: Vote counts in units, of public or simulated items. Never use private votes.
+        truth: True class of each item.
+        assignment: Assignment of people to teachers.
+        limits: Limit of each level, made with `discreet.approx_dp`.
+        accuracy: Expected share of answers that are right, between 0 and 1.
+        items: Number of public items that can be asked.
+
+    Returns:
+        The choice with `plan`, `answered_share` and `accuracy`.
+
+    Raises:
+        NotCertified: No aggregator gives a label of this accuracy within the limits.
+        InvalidArgument: An argument is outside its range.
+
+    Privacy:
+        The choice depends on public or simulated votes only and costs no budget.
+
+    Examples:
+        >>> import discreet
+        >>> from discreet.models import pate
+        >>> teachers = pate.assign_upsampling(100, copies={"all": 1})
+        >>> simulated = pate.simulate_votes(50, teachers=100, classes=3, accuracy=0.9)
+        >>> choice = pate.tune_aggregator(
+        ...     pate.count_votes(simulated.votes, teachers, classes=3),
+        ...     simulated.truth,
+        ...     assignment=teachers,
+        ...     limits={"all": discreet.approx_dp(2, 1e-5)},
+        ...     accuracy=0.9,
+        ...     items=500,
+        ... )
+        >>> choice.accuracy >= 0.9
+        True
     """
     probability("accuracy", accuracy, zero=False, one=False)
     pool = count("items", items)
@@ -182,11 +232,29 @@ def simulate_votes(
     spread: float = 2.0,
     seed: int = 0,
 ) -> SimulatedVotes:
-    """Teachers who are right with a probability that differs from item to item.
+    """Simulate the votes of teachers, to tune an aggregator.
 
-    It is Beta distributed with mean ``accuracy``; the smaller ``spread``, the more items are clear
-    to all or to few. Who errs names, four times in five, the class that the item resembles, or
-    any. Nothing private is in it: the seed may be published.
+    The probability that teachers are right differs from item to item and has a beta distribution.
+
+    Args:
+        items: Number of items.
+        teachers: Number of teachers.
+        classes: Number of classes, at least 2.
+        accuracy: Mean probability that a teacher is right, between 0 and 1.
+        spread: Concentration of the beta distribution. Smaller values make more items clear to all
+            teachers or to few.
+        seed: Seed of the simulation. It may be published.
+
+    Returns:
+        The votes, items x teachers, and the true classes.
+
+    Raises:
+        InvalidArgument: An argument is outside its range.
+
+    Examples:
+        >>> from discreet.models import pate
+        >>> pate.simulate_votes(50, teachers=100, classes=3, accuracy=0.9).votes.shape
+        (50, 100)
     """
     if not 0 < accuracy < 1 or not 0 < spread < np.inf:
         raise InvalidArgument("accuracy must lie in (0, 1) and spread must be positive.")

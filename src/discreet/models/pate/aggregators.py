@@ -36,26 +36,45 @@ UNANSWERED = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidentGNMax:
-    """Confident-GNMax: a label if the largest count is large enough, after noise on both (M14).
+    """Confident-GNMax: an aggregator that answers if enough teachers agree.
 
-    Theorem: a question costs an owner whose data move ``share`` units ``share**2 / (2 s1**2)`` in
-        zCDP, and an answer ``share**2 / s2**2`` more, s1 and s2 being the noises in units. Under
-        add or remove, and under replacement too.
-    Proof: the largest count moves by at most ``share``; whether it passes is a post-processing of
-        its noisy value. The counts move by at most ``share`` down in all and ``share`` up in all,
-        so by at most ``2 share**2`` in squared length; the winner is a post-processing of the
-        noisy counts. Discrete Gaussian noise of parameter s is ``length**2 / (2 s**2)``-zCDP.
-        Whether there is an answer is published, so its cost may depend on it (adaptive
-        composition).
-    Source: Papernot et al. 2018; Canonne, Kamath, Steinke 2020; Muehl 2021 (M14, M19, M44).
+    Both the test and the winner use Gaussian noise. Items that do not pass the test get no label.
+
+    Args:
+        threshold: Votes that the largest noisy count must reach.
+        sigma_threshold: Standard deviation of the noise of this test, in votes.
+        sigma_votes: Standard deviation of the noise of the counts, in votes.
+
+    Raises:
+        InvalidArgument: A standard deviation is not positive, or `threshold` is not finite.
+
+    Examples:
+        >>> from discreet.models import pate
+        >>> pate.ConfidentGNMax(threshold=60, sigma_threshold=20, sigma_votes=10).sigma_votes
+        10
+
+    See Also:
+        `tune_aggregator`: choose the three numbers.
+
+    References:
+        Papernot et al. (2018). Boenisch et al. (2023).
+        [Proof](../theory/theorems.md#models.pate.aggregators.ConfidentGNMax).
     """
 
+    # Theorem: a question costs an owner whose data move `share` units `share**2 / (2 s1**2)` in
+    #   zCDP, and an answer `share**2 / s2**2` more, s1 and s2 being the noises in units. Under
+    #   add or remove, and under replacement too.
+    # Proof: the largest count moves by at most `share`; whether it passes is a post-processing of
+    #   its noisy value. The counts move by at most `share` down in all and `share` up in all,
+    #   so by at most `2 share**2` in squared length; the winner is a post-processing of the
+    #   noisy counts. Discrete Gaussian noise of parameter s is `length**2 / (2 s**2)`-zCDP.
+    #   Whether there is an answer is published, so its cost may depend on it (adaptive
+    #   composition).
+    # Source: Papernot et al. 2018; Canonne, Kamath, Steinke 2020; Muehl 2021 (M14, M19, M44).
+
     threshold: Number
-    """Votes that the largest noisy count must reach."""
     sigma_threshold: Number
-    """Noise of that test, in votes."""
     sigma_votes: Number
-    """Noise of the counts, in votes."""
 
     def __post_init__(self) -> None:
         finite("threshold", self.threshold)
@@ -63,17 +82,69 @@ class ConfidentGNMax:
         positive("sigma_votes", self.sigma_votes)
 
     def query_cost(self, assignment: TeacherAssignment) -> PersonalizedGuarantee:
-        """What every owner pays for a question, answered or not."""
+        """Compute the cost of one query, whether it is answered or not.
+
+        Args:
+            assignment: Assignment of people to teachers.
+
+        Returns:
+            The guarantee of each privacy level.
+
+        Examples:
+            >>> from discreet.models import pate
+            >>> aggregator = pate.ConfidentGNMax(threshold=60, sigma_threshold=20, sigma_votes=10)
+            >>> teachers = pate.assign_upsampling(100, copies={"low": 1, "high": 2})
+            >>> aggregator.query_cost(teachers)["high"]
+            Guarantee(discrete Gaussian noise of sigma 20000 at sensitivity 2000)
+        """
         return self._cost(assignment, self.sigma_threshold, squares=1, dimension=1)
 
     def answer_cost(self, assignment: TeacherAssignment, *, classes: int) -> PersonalizedGuarantee:
-        """What every owner pays for an answer, beside the question."""
+        """Compute the cost of one answer, in addition to the query.
+
+        Args:
+            assignment: Assignment of people to teachers.
+            classes: Number of classes.
+
+        Returns:
+            The guarantee of each privacy level.
+
+        Examples:
+            >>> from discreet.models import pate
+            >>> aggregator = pate.ConfidentGNMax(threshold=60, sigma_threshold=20, sigma_votes=10)
+            >>> teachers = pate.assign_upsampling(100, copies={"low": 1, "high": 2})
+            >>> aggregator.answer_cost(teachers, classes=4)["low"].epsilon(1e-5) < 1
+            True
+        """
         return self._cost(assignment, self.sigma_votes, squares=2, dimension=classes)
 
     def passes_threshold(
         self, counts: ArrayLike, *, rng: RandomSource | None = None
     ) -> NDArray[np.bool_]:
-        """Whether each item is answered; ``counts`` in units, one row for each item."""
+        """Test with noise which items are answered.
+
+        Args:
+            counts: Vote counts in units, as `count_votes` returns them, one row per item.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            One boolean per item.
+
+        Raises:
+            OutOfDomain: `counts` is not a table of integers.
+
+        Privacy:
+            Each row costs `query_cost`. This method charges no account; `PATEClassifier.label`
+            does.
+
+        Examples:
+            >>> from discreet.models import pate
+            >>> aggregator = pate.ConfidentGNMax(threshold=60, sigma_threshold=2, sigma_votes=1)
+            >>> teachers = pate.assign_upsampling(100, copies={"all": 1})
+            >>> counts = pate.count_votes([[0] * 95 + [1] * 5], teachers, classes=2)
+            >>> aggregator.passes_threshold(counts).tolist()
+            [True]
+        """
         found = as_counts(counts)
         noise = self._noise(self.sigma_threshold, len(found), rng)
         # Whole units: the noisy count is compared in exact numbers.
@@ -81,7 +152,30 @@ class ConfidentGNMax:
         return np.asarray(found.max(axis=1) + noise >= limit)
 
     def answers(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> NDArray[np.int64]:
-        """The winner of each row; of equal noisy counts the first."""
+        """Choose the winner of each item with noise.
+
+        Args:
+            counts: Vote counts in units, as `count_votes` returns them, one row per item.
+            rng: Random source. By default the operating system's.
+
+        Returns:
+            One class per item.
+
+        Raises:
+            OutOfDomain: `counts` is not a table of integers.
+
+        Privacy:
+            Each row costs `answer_cost`. This method charges no account; `PATEClassifier.label`
+            does.
+
+        Examples:
+            >>> from discreet.models import pate
+            >>> aggregator = pate.ConfidentGNMax(threshold=60, sigma_threshold=2, sigma_votes=1)
+            >>> teachers = pate.assign_upsampling(100, copies={"all": 1})
+            >>> counts = pate.count_votes([[0] * 95 + [1] * 5], teachers, classes=2)
+            >>> aggregator.answers(counts).tolist()
+            [0]
+        """
         found = as_counts(counts)
         noise = self._noise(self.sigma_votes, found.size, rng).reshape(found.shape)
         return np.asarray((found + noise).argmax(axis=1), dtype=np.int64)
@@ -136,12 +230,10 @@ def laplace_log_error(votes: ArrayLike, *, gamma: float) -> Floats:
 
 
 def gaussian_cost(log_error: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats:
-    """The data-dependent Rényi cost of GNMax at each order, one row for each query (M12).
-
-    Theorem: for the actual data D and any neighbor D', D_a(M(D) || M(D')) is at most this. Not so
-        in the other direction: that one is governed by the errors on D' (trap T3).
-    Source: Papernot et al. 2018, Theorem 6 with the orders of Proposition 10.
-    """
+    """The data-dependent Rényi cost of GNMax at each order, one row for each query (M12)."""
+    # Theorem: for the actual data D and any neighbor D', D_a(M(D) || M(D')) is at most this. Not so
+    #   in the other direction: that one is governed by the errors on D' (trap T3).
+    # Source: Papernot et al. 2018, Theorem 6 with the orders of Proposition 10.
     lnq, a = np.asarray(log_error, dtype=np.float64)[..., None], np.asarray(orders, dtype=float)
     loose = a / sigma**2
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -233,12 +325,11 @@ def _capped(log_error: Floats, classes: int) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LNMax:
-    """The plurality after Laplace noise of ``scale`` votes on every count.
+    """The plurality after Laplace noise of ``scale`` votes on every count."""
 
-    Theorem: an answer is ``2 share / scale``-DP for an owner whose data move ``share``.
-    Proof: the counts move by at most ``2 share`` in L1; the winner is a post-processing.
-    Source: Papernot et al. 2017; Muehl 2021 (M9), with discrete noise (M44).
-    """
+    # Theorem: an answer is `2 share / scale`-DP for an owner whose data move `share`.
+    # Proof: the counts move by at most `2 share` in L1; the winner is a post-processing.
+    # Source: Papernot et al. 2017; Muehl 2021 (M9), with discrete noise (M44).
 
     scale: Number
 
@@ -266,12 +357,10 @@ class LNMax:
 
 
 def log_error(counts: ArrayLike, *, scale: Number) -> Floats:
-    """The logarithm of a bound on the chance that the plurality does not win.
-
-    Theorem: at most the sum over the other classes of P(X - Y >= gap) = r^g (g (1 - r) +
-        (1 + r^2) / (1 + r) + r) / (1 + r)^2, with r = e^(-1/scale) in units. Ties count as lost.
-    Proof: P(X - Y = d) = ((1 - r) / (1 + r))^2 r^d (d + 1 + 2 r^2 / (1 - r^2)); sum over d >= g.
-    """
+    """The logarithm of a bound on the chance that the plurality does not win."""
+    # Theorem: at most the sum over the other classes of P(X - Y >= gap) = r^g (g (1 - r) +
+    #   (1 + r^2) / (1 + r) + r) / (1 + r)^2, with r = e^(-1/scale) in units. Ties count as lost.
+    # Proof: P(X - Y = d) = ((1 - r) / (1 + r))^2 r^d (d + 1 + 2 r^2 / (1 - r^2)); sum over d >= g.
     rate = 1 / (float(positive("scale", scale)) * UNITS)
     r = math.exp(-rate)
     ordered = np.sort(as_counts(counts), axis=1)

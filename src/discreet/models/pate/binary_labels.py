@@ -57,15 +57,13 @@ class BinaryLabels:
         return np.asarray(_noisy(found[:, 0] - found[:, 1], square, rng) < 0, dtype=np.int64)
 
     def costs(self, share: int) -> tuple[Floats, Floats]:
-        """The Rényi costs of a question and of an answer at `costs.ORDERS`, for a share in units.
-
-        Theorem: sup over x of D_a(Ber(Phi(x)) || Ber(Phi(x +- step))), where step is share /
-            sigma_threshold for a question and sqrt(2) share / sigma_votes for an answer.
-        Proof: the largest count moves by at most ``share``, the difference of the two by twice
-            that, its noise being sqrt(2) sigma_votes. Rounding to units and comparing with a limit
-            is comparing the unrounded number with the limit less half a unit: a bit with
-            probability Phi. A smaller step gives probabilities that are nearer.
-        """
+        """Rényi costs of a question and of an answer at `costs.ORDERS`, for a share in units."""
+        # Theorem: sup over x of D_a(Ber(Phi(x)) || Ber(Phi(x +- step))), where step is share /
+        #   sigma_threshold for a question and sqrt(2) share / sigma_votes for an answer.
+        # Proof: the largest count moves by at most `share`, the difference of the two by twice
+        #   that, its noise being sqrt(2) sigma_votes. Rounding to units and comparing with a limit
+        #   is comparing the unrounded number with the limit less half a unit: a bit with
+        #   probability Phi. A smaller step gives probabilities that are nearer.
         if share == 0:
             return np.zeros(len(ORDERS)), np.zeros(len(ORDERS))
         votes = share / UNITS
@@ -77,14 +75,13 @@ class BinaryLabels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BinaryLabelPlan:
-    """At most so many queries and answers about two classes, and what they cost each level.
+    """At most so many queries and answers about two classes, and what they cost each level."""
 
-    Theorem: ``guarantee`` holds for a run of whatever length within the plan, and for its length.
-    Proof: at every order the costs of the steps that are taken add up to at most those of all
-        steps of the plan, a number fixed beforehand; so the adaptive run has at most that
-        divergence. It is converted at the best order, which is fixed beforehand too, and at the
-        largest double that is not above the delta.
-    """
+    # Theorem: `guarantee` holds for a run of whatever length within the plan, and for its length.
+    # Proof: at every order the costs of the steps that are taken add up to at most those of all
+    #   steps of the plan, a number fixed beforehand; so the adaptive run has at most that
+    #   divergence. It is converted at the best order, which is fixed beforehand too, and at the
+    #   largest double that is not above the delta.
 
     assignment: TeacherAssignment = field(repr=False)
     aggregator: BinaryLabels

@@ -28,11 +28,28 @@ Method: TypeAlias = Literal["gaussian", "concentrated", "epsilon"]
 def vote_weights(
     limits: Mapping[str, Guarantee], *, method: Method = "gaussian"
 ) -> dict[str, float]:
-    """How much each level may weigh so that all reach their limits together; only ratios matter.
+    """Compute how much the votes of each privacy level may weigh.
 
-    ``gaussian``: the mu of Gaussian privacy, exact for the accounting of `plan`.
-    ``concentrated``: the root of rho, for Rényi accounting. ``epsilon``: as in the thesis, which
-    gives generous levels a little too much.
+    With these weights all levels reach their limits together. Only their ratios matter.
+
+    Args:
+        limits: Limit of each level, made with `discreet.approx_dp`.
+        method: `"gaussian"` for the mu of Gaussian DP, which fits `plan_labels` exactly;
+            `"concentrated"` for the root of rho; `"epsilon"` for epsilon, which gives high levels
+            slightly too much.
+
+    Returns:
+        One weight per level.
+
+    Raises:
+        Unsupported: A limit is not approximate DP.
+
+    Examples:
+        >>> import discreet
+        >>> limits = {"low": discreet.approx_dp(1, 1e-5), "high": discreet.approx_dp(3, 1e-5)}
+        >>> weights = discreet.models.pate.vote_weights(limits)
+        >>> round(weights["high"] / weights["low"], 2)
+        2.68
     """
     return {name: _root(*target(limit), method) for name, limit in limits.items()}
 
@@ -59,12 +76,36 @@ def expected_label_ratio(
     against: Guarantee,
     method: Method = "concentrated",
 ) -> float:
-    """Labels for each label of a plain ensemble with the limit ``against`` (M41).
+    """Compute how many labels personal limits give, compared with one common limit.
 
-    Theorem: with costs that do not depend on the votes it is (sum_l w_l s_l / s)^2 for the shares
-        w_l of the levels and the `vote_weights` s_l.
-    Proof: weights are s_l / sum_l w_l s_l, and a label costs their square; a level has s_l^2.
+    Args:
+        people: Number or share of people of each level.
+        limits: Limit of each level, made with `discreet.approx_dp`.
+        against: Common limit of the ensemble to compare with.
+        method: How limits are turned into weights, as in `vote_weights`.
+
+    Returns:
+        Number of labels per label of the common ensemble.
+
+    Raises:
+        InvalidArgument: `people` and `limits` name different levels.
+        Unsupported: A limit is not approximate DP.
+
+    Examples:
+        >>> import discreet
+        >>> limits = {"low": discreet.approx_dp(1, 1e-5), "high": discreet.approx_dp(3, 1e-5)}
+        >>> ratio = discreet.models.pate.expected_label_ratio(
+        ...     {"low": 60, "high": 40}, limits, against=limits["low"]
+        ... )
+        >>> round(ratio, 2)
+        3.08
+
+    References:
+        [Proof](../theory/theorems.md#models.pate.label_plan.expected_label_ratio).
     """
+    # Theorem: with costs that do not depend on the votes it is (sum_l w_l s_l / s)^2 for the shares
+    #   w_l of the levels and the `vote_weights` s_l.
+    # Proof: weights are s_l / sum_l w_l s_l, and a label costs their square; a level has s_l^2.
     roots = vote_weights(limits, method=method)
     if sorted(people) != sorted(roots):
         raise InvalidArgument("people and limits must name the same levels.")
@@ -159,15 +200,43 @@ _MOST = 1 << 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelPlan:
-    """At most so many queries and answers; what they cost each level at most.
+    """A plan for a run of PATE: largest numbers of queries and answers.
 
-    Theorem: a run that ends after ``queries`` questions or ``answers`` answers, whichever comes
-        first, keeps ``guarantee``, and so does its length.
-    Proof: the questions and the answers are two interactive mechanisms that are run concurrently;
-        together they are no worse than one after the other (Vadhan, Zhang 2023), and each is an
-        adaptive composition of equal events. Questions that are not asked cost nothing more. When
-        the run ends is a function of what it published.
+    Args:
+        assignment: Assignment of people to teachers.
+        aggregator: Aggregator of the votes.
+        classes: Number of classes.
+        queries: Largest number of items that are asked.
+        answers: Largest number of items that are answered.
+
+    Raises:
+        InvalidArgument: A number is outside its range.
+
+    Privacy:
+        A run costs each level `guarantee`, whatever the votes are.
+
+    Examples:
+        >>> from discreet.models import pate
+        >>> plan = pate.LabelPlan(
+        ...     assignment=pate.assign_upsampling(100, copies={"all": 1}),
+        ...     aggregator=pate.ConfidentGNMax(threshold=60, sigma_threshold=20, sigma_votes=10),
+        ...     classes=2,
+        ...     queries=10,
+        ...     answers=5,
+        ... )
+        >>> plan.guarantee.epsilons(1e-5)["all"] < 2
+        True
+
+    References:
+        [Proof](../theory/theorems.md#models.pate.label_plan.LabelPlan).
     """
+
+    # Theorem: a run that ends after `queries` questions or `answers` answers, whichever comes
+    #   first, keeps `guarantee`, and so does its length.
+    # Proof: the questions and the answers are two interactive mechanisms that are run concurrently;
+    #   together they are no worse than one after the other (Vadhan, Zhang 2023), and each is an
+    #   adaptive composition of equal events. Questions that are not asked cost nothing more. When
+    #   the run ends is a function of what it published.
 
     assignment: TeacherAssignment
     aggregator: ConfidentGNMax
@@ -181,7 +250,7 @@ class LabelPlan:
 
     @property
     def guarantee(self) -> PersonalizedGuarantee:
-        """What each level pays for the whole run, fixed before the first vote."""
+        """Cost of the whole run for each privacy level, fixed before the first vote."""
         ask = self.aggregator.query_cost(self.assignment)
         tell = self.aggregator.answer_cost(self.assignment, classes=self.classes)
         return ask * self.queries + tell * self.answers
@@ -196,10 +265,39 @@ def plan_labels(
     answered_share: float,
     items: int | None = None,
 ) -> LabelPlan:
-    """The longest run that keeps every level's limit.
+    """Plan the longest run that satisfies the limit of every privacy level.
 
-    ``answered_share``: the share of items that are answered, guessed from public data; a wrong
-    guess costs labels, not privacy. ``items``: how many there are to ask, if that is the limit.
+    Args:
+        assignment: Assignment of people to teachers.
+        aggregator: Aggregator of the votes.
+        limits: Limit of each level, made with `discreet.approx_dp`.
+        classes: Number of classes, at least 2.
+        answered_share: Expected share of items that are answered, guessed from public data. A wrong
+            guess costs labels, not privacy.
+        items: Number of public items. By default it does not limit the run.
+
+    Returns:
+        The plan.
+
+    Raises:
+        BudgetExceeded: A limit does not pay for a single label.
+        InvalidArgument: `limits` names other levels, or an argument is outside its range.
+
+    Privacy:
+        The plan depends on public numbers only and costs no budget.
+
+    Examples:
+        >>> import discreet
+        >>> from discreet.models import pate
+        >>> teachers = pate.assign_upsampling(100, copies={"all": 1})
+        >>> aggregator = pate.ConfidentGNMax(threshold=60, sigma_threshold=10, sigma_votes=10)
+        >>> limits = {"all": discreet.approx_dp(2, 1e-5)}
+        >>> plan = pate.plan_labels(teachers, aggregator, limits, classes=2, answered_share=0.8)
+        >>> plan.answers <= plan.queries
+        True
+
+    See Also:
+        `tune_aggregator`: choose the aggregator as well.
     """
     probability("answered_share", answered_share, zero=False)
     levels = personalized(limits)

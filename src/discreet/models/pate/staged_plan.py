@@ -38,15 +38,14 @@ _MOST = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedPlan:
-    """Stages that follow each other; from each on, levels that have spent theirs weigh nothing.
+    """Stages that follow each other; from each on, levels that have spent theirs weigh nothing."""
 
-    Theorem: a run keeps ``guarantee``, whatever the votes, and so do its length and the ends of
-        its stages.
-    Proof: the largest numbers of questions and answers of each stage are fixed beforehand, and a
-        stage is a `LabelPlan`: it ends by what was published. Stages are composed one after the
-        other. Owners of a level that is left out move no vote of a stage.
-    Source: Muehl 2021 (M26, rule B), with costs that do not depend on votes.
-    """
+    # Theorem: a run keeps `guarantee`, whatever the votes, and so do its length and the ends of
+    #   its stages.
+    # Proof: the largest numbers of questions and answers of each stage are fixed beforehand, and a
+    #   stage is a `LabelPlan`: it ends by what was published. Stages are composed one after the
+    #   other. Owners of a level that is left out move no vote of a stage.
+    # Source: Muehl 2021 (M26, rule B), with costs that do not depend on votes.
 
     stages: tuple[LabelPlan, ...]
 
@@ -99,10 +98,40 @@ def plan_stages(
     items: int | None = None,
     least: float = 0.1,
 ) -> StagedPlan:
-    """The longest run, then the longest of those who have something left, and so on.
+    """Plan a run that continues without the levels that have spent their budgets.
 
-    The rule is scaled to the weight that is left. It ends when less than the part ``least`` of the
-    weight is left, when nobody can pay for a label, or when all ``items`` were asked.
+    The aggregator is scaled to the weight of the remaining teachers.
+
+    Args:
+        assignment: Assignment of people to teachers.
+        aggregator: Aggregator of the votes of all teachers.
+        limits: Limit of each level, made with `discreet.approx_dp`.
+        classes: Number of classes, at least 2.
+        answered_share: Expected share of items that are answered, guessed from public data.
+        items: Number of public items. By default it does not limit the run.
+        least: Share of the weight below which the run ends.
+
+    Returns:
+        The plan, for `PATEClassifier.label`.
+
+    Raises:
+        BudgetExceeded: A limit does not pay for a single label.
+        InvalidArgument: `limits` names other levels, or an argument is outside its range.
+
+    Privacy:
+        The plan depends on public numbers only and costs no budget.
+
+    Examples:
+        >>> import discreet
+        >>> from discreet.models import pate
+        >>> teachers = pate.assign_weighting(
+        ...     100, people={"low": 50, "high": 50}, sensitivities={"low": 1, "high": 1}
+        ... )
+        >>> aggregator = pate.ConfidentGNMax(threshold=60, sigma_threshold=10, sigma_votes=10)
+        >>> limits = {"low": discreet.approx_dp(1, 1e-5), "high": discreet.approx_dp(2, 1e-5)}
+        >>> plan = pate.plan_stages(teachers, aggregator, limits, classes=2, answered_share=0.8)
+        >>> len(plan.stages)
+        2
     """
     numbers = _Numbers(classes=classes, answered_share=answered_share)
     first = plan_labels(
@@ -204,23 +233,30 @@ def queries_for(answers: int, answered_share: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPlan:
-    """Item t is voted on by those whose turn it is in slot t of the cycle (M21).
+    """Item t is voted on by those whose turn it is in slot t of the cycle (M21)."""
 
-    Theorem: a run keeps ``guarantee``, and so does its length.
-    Proof: each slot has at most ``queries`` questions and ``answers`` answers, fixed beforehand;
-        after its last answer a slot asks nothing more, which follows from what was published. A
-        teacher pays for the slots in which it has a turn, by its weight there. The weights of any
-        teacher of a level, in falling order, are at most those that are charged.
-    Source: Muehl 2021, section 5.2, with costs that do not depend on votes.
-    """
+    # Theorem: a run keeps `guarantee`, and so does its length.
+    # Proof: each slot has at most `slot_queries` questions and `slot_answers` answers, fixed
+    #   beforehand; after its last answer a slot asks nothing more, which follows from what was
+    #   published. A teacher pays for the slots in which it has a turn, by its weight there. The
+    #   weights of any teacher of a level, in falling order, are at most those that are charged.
+    # Source: Muehl 2021, section 5.2, with costs that do not depend on votes.
 
     schedule: TeacherSchedule
     aggregator: ConfidentGNMax
     classes: int
-    queries: int
-    """Of each slot."""
-    answers: int
-    """Of each slot."""
+    slot_queries: int
+    slot_answers: int
+
+    @property
+    def queries(self) -> int:
+        """Number of questions of the whole run, at most."""
+        return self.slot_queries * len(self.schedule.slots)
+
+    @property
+    def answers(self) -> int:
+        """Number of answers of the whole run, at most."""
+        return self.slot_answers * len(self.schedule.slots)
 
     @property
     def assignment(self) -> TeacherAssignment:
@@ -236,14 +272,14 @@ class TurnPlan:
         """Labels of public items; -1 also where a slot asks no more."""
         said = np.asarray(votes)
         length = len(self.schedule.slots)
-        labels = np.full(min(len(said), self.queries * length), UNANSWERED, dtype=np.int64)
+        labels = np.full(min(len(said), self.queries), UNANSWERED, dtype=np.int64)
         for place, slot in enumerate(self.schedule.slots):
             plan = LabelPlan(
                 assignment=slot,
                 aggregator=self.aggregator,
                 classes=self.classes,
-                queries=self.queries,
-                answers=self.answers,
+                queries=self.slot_queries,
+                answers=self.slot_answers,
             )
             items = np.arange(place, len(labels), length)
             one = publish_labels(
@@ -261,7 +297,7 @@ class TurnPlan:
             ask = self._event(self.aggregator.sigma_threshold, share, 1)
             tell = self._event(self.aggregator.sigma_votes, 2 * share, self.classes)
             times = int(slots)
-            total = total + ask * (self.queries * times) + tell * (self.answers * times)
+            total = total + ask * (self.slot_queries * times) + tell * (self.slot_answers * times)
         return total
 
     def _event(self, sigma: Number, square: Fraction, dimension: int) -> Guarantee:
@@ -278,7 +314,37 @@ def plan_turns(
     classes: int,
     answered_share: float,
 ) -> TurnPlan:
-    """The longest run with turns that keeps every level's limit; see `plan.plan_labels`."""
+    """Plan a run in which teachers vote in turns.
+
+    Args:
+        schedule: Cycle of assignments, one for each item in turn.
+        aggregator: Aggregator of the votes.
+        limits: Limit of each level, made with `discreet.approx_dp`.
+        classes: Number of classes, at least 2.
+        answered_share: Expected share of items that are answered, guessed from public data.
+
+    Returns:
+        The longest plan that satisfies every limit, for `PATEClassifier.label`.
+
+    Raises:
+        BudgetExceeded: A limit does not pay for one label in each slot of the cycle.
+        InvalidArgument: `limits` names other levels, or an argument is outside its range.
+
+    Privacy:
+        The plan depends on public numbers only and costs no budget.
+
+    Examples:
+        >>> import discreet
+        >>> from discreet.models import pate
+        >>> from discreet.models.pate.teacher_assignment import vanishing_schedule
+        >>> people, turns = {"low": 50, "high": 50}, {"low": 1, "high": 2}
+        >>> schedule = vanishing_schedule(100, people=people, turns=turns)
+        >>> aggregator = pate.ConfidentGNMax(threshold=60, sigma_threshold=10, sigma_votes=10)
+        >>> limits = {"low": discreet.approx_dp(1, 1e-5), "high": discreet.approx_dp(2, 1e-5)}
+        >>> plan = pate.plan_turns(schedule, aggregator, limits, classes=2, answered_share=0.8)
+        >>> plan.answers >= 1
+        True
+    """
     probability("answered_share", answered_share, zero=False)
     names = schedule.slots[0].names
     if sorted(limits) != list(names):
@@ -289,8 +355,8 @@ def plan_turns(
             schedule=schedule,
             aggregator=aggregator,
             classes=classes,
-            queries=queries_for(answers, answered_share),
-            answers=answers,
+            slot_queries=queries_for(answers, answered_share),
+            slot_answers=answers,
         )
 
     def fits(answers: int) -> bool:

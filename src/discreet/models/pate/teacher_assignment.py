@@ -8,36 +8,58 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.boundary.owners import NOBODY, OwnerKey, check_owner_type, level_places, owner_key
+from discreet.boundary.values import listed
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
 
 UNITS = 1000
 """Units in a vote: weights are whole numbers of them, so that counts are whole numbers."""
+_MANY_DIGITS = 10**38
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TeacherAssignment:
-    """Teachers, their weights, and how much each level of owners may move the counts.
+    """Which teachers learn from which people, and how much their votes weigh.
 
-    Theorem: when the data of one owner change or vanish, at most ``shares[level]`` units of votes
-        move, from any classes to any others; everything else about the vote stays.
-    Proof: an owner's teachers are a function of the owner's name and level, of the public numbers
-        here and of the public key. So no other owner changes teacher, and the votes of those
-        teachers weigh at most ``shares[level]`` together.
-    Source: Muehl 2021, chapter 5, with assignments that do not depend on others (M7, M19, T7).
+    The assignment of a person depends on the person's name and level only, so no other person
+    changes it. Make one with `assign_weighting`, `assign_upsampling` or `assign_hybrid`.
+
+    Args:
+        names: Names of the privacy levels.
+        copies: Number of teachers that learn from each person, by level.
+        blocks: First teacher, and one past the last teacher, of each level.
+        weights: Weight of each teacher's vote, in units.
+        key: Public text that selects one of many assignments, at most 64 bytes.
+
+    Raises:
+        InvalidArgument: The arguments do not fit together.
+
+    Examples:
+        >>> from discreet.models import pate
+        >>> pate.assign_upsampling(100, copies={"low": 1, "high": 3}).teachers
+        100
+
+    References:
+        [Proof](../theory/theorems.md#models.pate.teacher_assignment.TeacherAssignment).
     """
+
+    # Theorem: when the data of one owner change or vanish, at most `shares[level]` units of votes
+    #   move, from any classes to any others; everything else about the vote stays.
+    # Proof: an owner's teachers are a function of the owner's name and level, of the public numbers
+    #   here and of the public key. So no other owner changes teacher, and the votes of those
+    #   teachers weigh at most `shares[level]` together.
+    # Source: Muehl 2021, chapter 5, with assignments that do not depend on others (M7, M19, T7).
 
     names: tuple[str, ...]
     copies: tuple[int, ...]
-    """Teachers that learn from an owner of each level."""
     blocks: tuple[tuple[int, int], ...]
-    """First and one past the last teacher that a level's owners may go to."""
     weights: NDArray[np.int64] = field(repr=False)
-    """Units of each teacher's vote."""
     key: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
@@ -60,41 +82,114 @@ class TeacherAssignment:
 
     @property
     def teachers(self) -> int:
-        """How many there are."""
+        """Number of teachers."""
         return len(self.weights)
 
     @property
     def shares(self) -> dict[str, int]:
-        """Units of votes that an owner of each level can move."""
+        """Units of votes that one person of each level can move."""
         return {
             name: copies * int(self.weights[slice(*block)].max(initial=0))
             for name, copies, block in zip(self.names, self.copies, self.blocks, strict=True)
         }
 
     def same_teachers(self, other: TeacherAssignment) -> bool:
-        """Whether every owner has the same teachers in both, whatever these weigh."""
+        """Test whether every person has the same teachers in another assignment.
+
+        Args:
+            other: The other assignment. Its weights may differ.
+
+        Returns:
+            True if the teachers are the same.
+
+        Examples:
+            >>> from discreet.models import pate
+            >>> one = pate.assign_upsampling(100, copies={"all": 1}, key="a")
+            >>> one.same_teachers(pate.assign_upsampling(100, copies={"all": 1}, key="b"))
+            False
+        """
         parts = [(x.names, x.copies, x.blocks, x.key, x.teachers) for x in (self, other)]
         return parts[0] == parts[1]
 
-    def rows(self, owners: ArrayLike, privacy_levels: ArrayLike) -> list[NDArray[np.intp]]:
-        """For each teacher the records it learns from, given owner and level of each record."""
-        who = owner_names(owners)
-        chosen = np.asarray(privacy_levels).astype(str)
-        if who.ndim != 1 or who.shape != chosen.shape:
+    def __eq__(self, other: object) -> bool:
+        # By value: a plan may have been written to a file with its assignment and read back.
+        if not isinstance(other, TeacherAssignment):
+            return NotImplemented
+        return self.same_teachers(other) and np.array_equal(self.weights, other.weights)
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.copies, self.blocks, self.key, self.teachers))
+
+    def rows(self, owners: object, privacy_levels: object) -> list[NDArray[np.intp]]:
+        """List the records of each teacher.
+
+        Records without an owner or with an undeclared level are not used, nor records of people who
+        name several levels.
+
+        Args:
+            owners: Person of each record.
+            privacy_levels: Privacy level of each record's person.
+
+        Returns:
+            Indices of records, one array per teacher.
+
+        Raises:
+            InvalidArgument: The arguments have different lengths.
+
+        Examples:
+            >>> from discreet.models import pate
+            >>> teachers = pate.assign_upsampling(4, copies={"all": 1})
+            >>> rows = teachers.rows(["ann", "bob", "ann"], ["all", "all", "all"])
+            >>> sum(len(one) for one in rows)
+            3
+        """
+        return self.deal(owners, privacy_levels)[0]
+
+    def deal(
+        self, owners: object, privacy_levels: object
+    ) -> tuple[list[NDArray[np.intp]], frozenset[tuple[str, str]]]:
+        """List the records of each teacher, and the people who take part.
+
+        Args:
+            owners: Person of each record.
+            privacy_levels: Privacy level of each record's person.
+
+        Returns:
+            Indices of records as in `rows`, and pairs of person and level.
+
+        Raises:
+            InvalidArgument: The arguments have different lengths.
+
+        Examples:
+            >>> from discreet.models import pate
+            >>> teachers = pate.assign_upsampling(4, copies={"all": 1})
+            >>> rows, members = teachers.deal(["ann", "bob"], ["all", "unknown"])
+            >>> sorted(members)
+            [('ann', 'all')]
+        """
+        codes, names = name_owners(owners)
+        levels = level_places(privacy_levels, self.names)
+        if codes.ndim != 1 or codes.shape != levels.shape:
             raise InvalidArgument("owners and privacy_levels must have an entry for every record.")
-        known = {name: place for place, name in enumerate(self.names)}
-        if not set(np.unique(chosen).tolist()) <= set(known):
-            raise InvalidArgument(f"privacy_levels must be among {', '.join(self.names)}.")
-        pairs, places = np.unique(np.stack([who, chosen]), axis=1, return_inverse=True)
-        if len(np.unique(pairs[0])) < pairs.shape[1]:
-            raise InvalidArgument("An owner must have one level; some have several.")
-        teachers = [self._teachers(name, known[level]) for name, level in pairs.T.tolist()]
-        flat = np.asarray(places).ravel()
+        used = np.flatnonzero((codes != NOBODY) & (levels != NOBODY))
+        least = np.full(len(names), len(self.names), dtype=np.int64)
+        most = np.full(len(names), NOBODY, dtype=np.int64)
+        np.minimum.at(least, codes[used], levels[used])
+        np.maximum.at(most, codes[used], levels[used])
+        teachers = [
+            self._teachers(name, int(level)) if level == other else ()
+            for name, level, other in zip(names, least, most, strict=True)
+        ]
         found: list[list[int]] = [[] for _ in range(self.teachers)]
-        for row, place in enumerate(flat.tolist()):
-            for teacher in teachers[place]:
+        for row, owner in zip(used.tolist(), codes[used].tolist(), strict=True):
+            for teacher in teachers[owner]:
                 found[teacher].append(row)
-        return [np.array(rows, dtype=np.intp) for rows in found]
+        members = (
+            (name, self.names[level])
+            for name, level, mine in zip(names, least.tolist(), teachers, strict=True)
+            if mine
+        )
+        return [np.array(rows, dtype=np.intp) for rows in found], frozenset(members)
 
     def _teachers(self, owner: str, level: int) -> tuple[int, ...]:
         """Distinct teachers of an owner: neighbors on a ring, from a place that a hash chooses."""
@@ -106,26 +201,65 @@ class TeacherAssignment:
         return tuple(first + (place + i) % (end - first) for i in range(self.copies[level]))
 
 
-def owner_names(owners: ArrayLike) -> NDArray[np.str_]:
-    """Owners as texts, each by itself: a missing or broken number would turn 1 into 1.0 for all."""
-    found = np.asarray(owners)
-    whole = found.dtype.kind in "iuU" or not found.size
-    if not whole and not (
-        found.dtype.kind == "O"
-        and all(isinstance(one, str | int | np.integer) for one in found.ravel().tolist())
-    ):
-        raise InvalidArgument("owners must be whole numbers or texts, and none may be missing.")
-    return found.astype(str)
+def name_owners(owners: object) -> tuple[NDArray[np.int64], list[str]]:
+    """A number for each record's owner, `NOBODY` for none, and the owners' names as texts.
+
+    Owners are compared value by value: a missing one would turn 1 into 1.0 for all. The number 7
+    and the text "7" are two owners with one name, and so with the same teachers.
+    """
+    check_owner_type("owners", owners)
+    if isinstance(owners, np.ndarray) and owners.ndim == 1 and owners.dtype.kind in "iu":
+        names, places = np.unique(owners, return_inverse=True)
+        return places.reshape(-1).astype(np.int64), names.astype(str).tolist()
+    if isinstance(owners, np.ndarray) and owners.ndim != 1:
+        return np.full(owners.shape, NOBODY, dtype=np.int64), []
+    numbers: dict[OwnerKey, int] = {}
+    keys = [owner_key(owner) for owner in listed(owners)]
+    codes = [NOBODY if key is None else numbers.setdefault(key, len(numbers)) for key in keys]
+    return np.array(codes, dtype=np.int64), [_name(key) for key in numbers]
+
+
+def _name(key: OwnerKey) -> str:
+    kind, value = key
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Fraction):
+        whole = value.denominator == 1 and abs(value) < _MANY_DIGITS
+        # Hexadecimal digits have no limit on their number.
+        return str(value.numerator) if whole else f"{value.numerator:x}/{value.denominator:x}"
+    if isinstance(value, tuple):
+        return f"{kind} ({', '.join(_name(part) for part in value)})"
+    return f"{kind} {value.hex() if isinstance(value, bytes) else value}"
 
 
 def assign_weighting(
     teachers: int, *, people: Mapping[str, float], sensitivities: Mapping[str, float], key: str = ""
 ) -> TeacherAssignment:
-    """Every level has teachers of its own, whose votes weigh as much as the level allows (M22).
+    """Give each privacy level its own teachers, with votes of its own weight.
 
-    ``people``: public sizes of the levels, in any unit; ``sensitivities``: how much an owner of
-    each level may weigh relative to others, for example their budgets. Weights add up to one vote
-    a teacher.
+    Args:
+        teachers: Number of teachers.
+        people: Public size of each level, in any unit.
+        sensitivities: Weight of each level, for example from `vote_weights`. The weights are scaled
+            to one vote per teacher on average.
+        key: Public text that selects one of many assignments.
+
+    Returns:
+        The assignment.
+
+    Raises:
+        InvalidArgument: There are too few teachers for the levels, or the levels differ.
+
+    Examples:
+        >>> from discreet.models import pate
+        >>> teachers = pate.assign_weighting(
+        ...     100, people={"low": 60, "high": 40}, sensitivities={"low": 1, "high": 3}
+        ... )
+        >>> teachers.blocks
+        ((0, 40), (40, 100))
+
+    References:
+        Boenisch et al. (2023).
     """
     number = count("teachers", teachers)
     names = _levels(people, sensitivities)
@@ -147,7 +281,27 @@ def assign_weighting(
 def assign_upsampling(
     teachers: int, *, copies: Mapping[str, int], key: str = ""
 ) -> TeacherAssignment:
-    """All teachers learn from all levels, ``copies[level]`` of them from each owner (M20)."""
+    """Let several teachers learn from each person, more for higher privacy levels.
+
+    Args:
+        teachers: Number of teachers.
+        copies: Number of teachers that learn from each person, by level.
+        key: Public text that selects one of many assignments.
+
+    Returns:
+        The assignment.
+
+    Raises:
+        InvalidArgument: A number is not positive or exceeds the number of teachers.
+
+    Examples:
+        >>> from discreet.models import pate
+        >>> pate.assign_upsampling(100, copies={"low": 1, "high": 3}).copies
+        (3, 1)
+
+    References:
+        Boenisch et al. (2023).
+    """
     number = count("teachers", teachers)
     names = tuple(sorted(copies))
     if not names:
@@ -172,10 +326,31 @@ def assign_hybrid(
     fewest: int = 2,
     key: str = "",
 ) -> TeacherAssignment:
-    """Weighting for levels that fill ``fewest`` teachers; smaller ones join stricter levels (M23).
+    """Combine weighting with upsampling for small privacy levels.
 
-    A record of a level that is too small goes to several teachers of the nearest stricter level
-    that has its own: as many as its sensitivity allows. The strictest level always has its own.
+    Levels that fill at least `fewest` teachers get their own teachers. People of smaller levels
+    join several teachers of the nearest lower level.
+
+    Args:
+        teachers: Number of teachers.
+        people: Public size of each level, in any unit.
+        sensitivities: Weight of each level, for example from `vote_weights`.
+        fewest: Number of teachers that a level must fill to get its own.
+        key: Public text that selects one of many assignments.
+
+    Returns:
+        The assignment.
+
+    Raises:
+        InvalidArgument: There are too few teachers for the levels, or the levels differ.
+
+    Examples:
+        >>> from discreet.models import pate
+        >>> teachers = pate.assign_hybrid(
+        ...     100, people={"low": 99, "high": 1}, sensitivities={"low": 1, "high": 3}
+        ... )
+        >>> dict(zip(teachers.names, teachers.copies))
+        {'high': 3, 'low': 1}
     """
     number = count("teachers", teachers)
     names = _levels(people, sensitivities)
@@ -227,7 +402,26 @@ def drop_levels(assignment: TeacherAssignment, levels: Collection[str]) -> Teach
 def count_votes(
     votes: ArrayLike, assignment: TeacherAssignment, *, classes: int
 ) -> NDArray[np.int64]:
-    """Units of votes for each class; in row i of ``votes`` is what each teacher says of item i."""
+    """Add up the weighted votes for each class.
+
+    Args:
+        votes: Classes, items x teachers.
+        assignment: Assignment with the weights of the teachers.
+        classes: Number of classes, at least 2.
+
+    Returns:
+        Units of votes, items x classes. They are private if the votes are.
+
+    Raises:
+        InvalidArgument: `votes` does not have one column per teacher, or names an undeclared class.
+
+    Examples:
+        >>> from discreet.models import pate
+        >>> teachers = pate.assign_upsampling(3, copies={"all": 1})
+        >>> counts = pate.count_votes([[0, 1, 1]], teachers, classes=2)
+        >>> (counts / counts.sum()).round(2).tolist()
+        [[0.33, 0.67]]
+    """
     said = np.asarray(votes)
     if said.ndim != 2 or said.shape[1] != assignment.teachers:
         raise InvalidArgument(

@@ -1,4 +1,8 @@
-"""Private linear regression: noisy moments on a grid, and what is fitted from them."""
+"""Private linear regression from noisy sufficient statistics.
+
+One release of noisy moments serves every model that is fitted from it. Everything after the release
+is post-processing.
+"""
 
 import discreet.models._charging  # noqa: F401 - first: it names what is missing
 from discreet.models.regression._row_lattice import MomentSums, RowLattice, RowMap, sum_moments

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanisms.additive import AdditiveMechanism
-from discreet.models._model_inputs import Floats, doubles
+from discreet.models._model_inputs import Floats
 from discreet.models.regression._row_lattice import CHUNK, Ints, RowLattice, RowMap
 from discreet.models.regression._row_sources import ArrayRows, RowSource, empty
 from discreet.noise.random_source import RandomSource
@@ -25,11 +25,9 @@ _LARGEST = float((1 << 23) - 1)
 
 
 def gradient_square(lattice: RowLattice, clip: int) -> int:
-    """By how much one row moves the products of rows and residuals, in squared norm.
-
-    Theorem: ``row_squared * clip**2``, attained.
-    Proof: a row adds ``r (a, u)`` with ``|r| <= clip`` and ``|(a, u)|^2 <= row_squared``.
-    """
+    """By how much one row moves the products of rows and residuals, in squared norm."""
+    # Theorem: `row_squared * clip**2`, attained.
+    # Proof: a row adds `r (a, u)` with `|r| <= clip` and `|(a, u)|^2 <= row_squared`.
     return lattice.row_squared * clip**2
 
 
@@ -74,7 +72,7 @@ def encode_rows(rows: RowSource, mapped: RowMap) -> EncodedRows | RowCoding:
     codes = np.empty((many, width), dtype=np.int16)
     for first in range(0, many, CHUNK):
         chunk = slice(first, first + CHUNK)
-        codes[chunk] = mapped.codes(doubles("X", rows.x[chunk]), doubles("y", rows.y[chunk]))
+        codes[chunk] = mapped.codes(rows.x[chunk], rows.y[chunk])
     return EncodedRows(codes)
 
 
@@ -84,6 +82,39 @@ def products(steps: Floats, clip: int, codes: Floats) -> Ints:
     predicted = np.rint((design @ steps) * 2.0**-_PLACES)
     residuals = np.clip(target - predicted, -clip, clip)
     return np.asarray(design.T @ residuals).astype(np.int64)
+
+
+LEVELS = 1 << 6
+"""Levels of a squared residual between zero and the square of the clip."""
+COARSE = 1 << 4
+"""Steps of the lattice in a step of these products, whose noise would be too wide otherwise."""
+
+
+def residual_products(theta: Floats, clips: tuple[int, ...], codes: Floats) -> Ints:
+    """Products of columns, times the clipped squared residual of the row, in levels: private.
+
+    ``theta`` holds one column of steps for each output (see `steps_of`); the result is flat, one
+    matrix for each.
+    """
+    # Theorem: a row moves the matrix of each output by at most `residual_norm(lattice)` in norm.
+    # Proof: it adds `q c c'` with `0 <= q <= LEVELS` and c its columns in coarse steps, cut toward
+    #   zero, so that `|c|^2 <= row_squared / COARSE^2`, and both are whole.
+    columns = len(theta)
+    design = codes[:, :columns]
+    coarse = np.trunc(design / COARSE)
+    found = []
+    for output, clip in enumerate(clips):
+        predicted = np.rint((design @ theta[:, output]) * 2.0**-_PLACES)
+        residuals = np.clip(codes[:, columns + output] - predicted, -clip, clip)
+        levels = np.rint(np.square(residuals) * (LEVELS / clip**2))
+        # Whole numbers below 2**53, so in any order the same.
+        found.append((coarse.T @ (coarse * levels[:, None])).astype(np.int64).ravel())
+    return np.concatenate(found)
+
+
+def residual_norm(lattice: RowLattice) -> int:
+    """How far one row moves the products with its squared residual, in Frobenius norm."""
+    return LEVELS * (lattice.row_squared // COARSE**2)
 
 
 def gram(codes: Floats) -> Ints:
@@ -118,12 +149,12 @@ def descend(
     """The mean of the coefficients over the second half of the rounds.
 
     Each round adds ``step`` times the noisy products of rows and clipped residuals.
-
-    Theorem: as private as the composition of ``noises``.
-    Proof: a round releases a vector that one row moves by `gradient_square`; coefficients are
-        functions of what was released, so composition is adaptive.
-    Source: Abadi et al. 2016 with all rows in each round; Tang et al. 2023 for the preconditioner.
     """
+    # Theorem: as private as the composition of `noises`.
+    # Proof: a round releases a vector that one row moves by `gradient_square`; coefficients are
+    #   functions of what was released, so composition is adaptive.
+    # Source: Abadi et al. 2016 with all rows in each round; Tang et al. 2023 for the
+    #   preconditioner.
     theta, mean = np.zeros(grid.columns), np.zeros(grid.columns)
     first = len(noises) // 2
     for turn, noise in enumerate(noises):

@@ -31,11 +31,22 @@ LARGEST_TOTAL = 1 << 61
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLattice:
-    """Rows ``(intercept, u, v)`` of integers: ``|u|^2 <= steps^2``, ``|v_i| <= target_steps``.
+    """Integer rows, and how far one row can move the sums that are released.
 
-    ``u`` has one entry for each feature and ``v`` one for each output; ``intercept`` is the same
-    number in each row, or 0 if there is none. Of these rows the Gram matrix of ``(intercept, u)``,
-    its products with ``v``, and the squares of ``v`` are summed.
+    A mapped row has an intercept, one number per feature (in the unit ball) and one per target
+    (between -1 and 1). All are multiples of a fixed step.
+
+    Args:
+        features: Number of features.
+        outputs: Number of targets.
+        steps: Steps of the radius of the unit ball.
+        target_steps: Steps of the largest target.
+        intercept: Steps of the intercept, 0 for no intercept.
+
+    Examples:
+        >>> from discreet.models import regression
+        >>> regression.RowLattice.of(features=2).columns
+        3
     """
 
     features: int
@@ -48,7 +59,25 @@ class RowLattice:
     def of(
         cls, *, features: int, outputs: int = 1, intercept: float = 0.5, cross: float = 1.0
     ) -> RowLattice:
-        """``cross``: the share of the products with the target relative to that of the matrix."""
+        """Create a lattice from the number of columns.
+
+        Args:
+            features: Number of features.
+            outputs: Number of targets.
+            intercept: Size of the intercept relative to the radius of the ball, from 0 (none) to 4.
+            cross: Weight of the products with the target relative to the matrix, from 1/16 to 16.
+
+        Returns:
+            The lattice.
+
+        Raises:
+            InvalidArgument: An argument is outside its range.
+
+        Examples:
+            >>> from discreet.models import regression
+            >>> regression.RowLattice.of(features=2, intercept=0).intercept
+            0
+        """
         count("features", features)
         count("outputs", outputs)
         if not 0 <= intercept <= 4 or not 1 / 16 <= cross <= 16:
@@ -67,41 +96,59 @@ class RowLattice:
 
     @property
     def columns(self) -> int:
-        """Columns of the Gram matrix: the features, and the intercept if there is one."""
+        """Number of columns of the Gram matrix, including the intercept."""
         return self.features + (self.intercept > 0)
 
     @property
     def row_squared(self) -> int:
-        """The largest squared norm of a row of features with the intercept."""
+        """Largest squared norm of a row of features with the intercept, in steps."""
         return self.steps**2 + self.intercept**2
 
     @property
     def target_squared(self) -> int:
-        """The largest squared norm of a row of targets."""
+        """Largest squared norm of a row of targets, in steps."""
         return self.outputs * self.target_steps**2
 
     @property
     def count_steps(self) -> int:
-        """What a row adds to the count; the intercept counts by itself."""
+        """Steps that one row adds to the count. The intercept counts by itself."""
         return 0 if self.intercept else self.row_squared // 4
 
     @property
     def most_rows(self) -> int:
-        """Rows whose sums fit 64 bits for certain."""
+        """Largest number of rows whose sums fit 64 bits."""
         return LARGEST_TOTAL // max(self.row_squared, self.target_squared, 1)
 
     def joint(self, relation: NeighboringRelation) -> int:
-        """The largest squared move of (Gram matrix, products, count), all entries of the matrix.
+        """Compute the squared sensitivity of matrix, products and count together.
 
-        Theorem: with T^2 and V^2 the largest squared norms of a row and of its targets, one row
-            that is added or removed moves them by ``T^4 + T^2 V^2`` at most, and attains it; one
-            that is replaced by ``2 T^4 + 2 T^2 V^2 + V^4/2`` if ``V^2 <= 2 T^2``, else ``4 T^2
-            V^2``. (In squares; the count adds ``c^2`` under add/remove.)
-        Proof: docs/theory/regression.md. ``|uu' - ww'|^2 = |u|^4 + |w|^4 - 2 (u.w)^2`` and
-            ``|uy - wz|^2`` is largest for z = -y; the best angle has ``u.w = V^2/2``; the value
-            grows with both norms.
-        Source: K4, K31.
+        Args:
+            relation: Neighboring relation, add/remove or replace-one.
+
+        Returns:
+            The largest squared change by one row, in steps.
+
+        Raises:
+            InvalidArgument: `relation` is neither of the two.
+
+        Examples:
+            >>> from discreet import NeighboringRelation
+            >>> from discreet.models import regression
+            >>> lattice = regression.RowLattice.of(features=2)
+            >>> lattice.joint(NeighboringRelation.ADD_REMOVE) > 0
+            True
+
+        References:
+            [Proof](../theory/theorems.md#models.regression._row_lattice.RowLattice.joint).
         """
+        # Theorem: with T^2 and V^2 the largest squared norms of a row and of its targets, one row
+        #   that is added or removed moves them by `T^4 + T^2 V^2` at most, and attains it; one
+        #   that is replaced by `2 T^4 + 2 T^2 V^2 + V^4/2` if `V^2 <= 2 T^2`, else `4 T^2
+        #   V^2`. (In squares; the count adds `c^2` under add/remove.)
+        # Proof: docs/theory/regression.md. `|uu' - ww'|^2 = |u|^4 + |w|^4 - 2 (u.w)^2` and
+        #   `|uy - wz|^2` is largest for z = -y; the best angle has `u.w = V^2/2`; the value
+        #   grows with both norms.
+        # Source: K4, K31.
         row, target = self.row_squared, self.target_squared
         if relation is NeighboringRelation.ADD_REMOVE:
             return row**2 + row * target + self.count_steps**2
@@ -112,7 +159,16 @@ class RowLattice:
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
 
     def squares(self) -> int:
-        """The largest squared move of the sums of squares of the targets, under both relations."""
+        """Compute the squared sensitivity of the sums of squares of the targets.
+
+        Returns:
+            The largest squared change by one row, in steps.
+
+        Examples:
+            >>> from discreet.models import regression
+            >>> regression.RowLattice.of(features=2).squares() > 0
+            True
+        """
         return self.outputs * self.target_steps**4
 
 
@@ -131,13 +187,32 @@ _ONE_THREAD = 1 << 17
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowMap:
-    """How a row is clipped, centered, scaled, projected and rounded (K16, K17, K35).
+    """How rows are clipped, centered, scaled, projected and rounded.
 
-    Features become ``z = (x - center) / scale`` after clipping to ``[lower, upper]``, then
-    ``z / radius``: projected to the unit ball ("ball"; and "box", where the radius holds the whole
-    box), or divided by their norm ("row"); "weighted" multiplies a long row with its intercept and
-    targets by the same factor, which keeps the model linear. Targets become ``(y - target_center) /
-    target_half``, clipped to -1 and 1.
+    Args:
+        lattice: Lattice of the mapped rows.
+        mapping: How features get into the unit ball: `"ball"` projects rows beyond the radius,
+            `"weighted"` multiplies such rows and their targets by a factor, `"box"` uses a radius
+            that holds all bounds, and `"row"` divides each row by its norm.
+        lower: Lower bounds of the features.
+        upper: Upper bounds of the features.
+        center: Centers of the features.
+        scale: Scales of the features.
+        radius: Radius of the ball, in scaled units.
+        target_center: Centers of the targets.
+        target_half: Half-widths of the ranges of the targets.
+
+    Raises:
+        InvalidArgument: The constants are not finite or not positive.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+        >>> model = model.fit(X, X @ [1, -0.5])
+        >>> model.moments_.map.mapping
+        'weighted'
     """
 
     lattice: RowLattice
@@ -167,18 +242,50 @@ class RowMap:
 
     @property
     def linear(self) -> bool:
-        """Whether coefficients in original units exist (for rows inside of the ball)."""
+        """Whether coefficients in original units exist."""
         return self.mapping != "row"
 
     def features(self, x: Floats) -> Floats:
-        """Mapped features, unrounded: what coefficients are multiplied with in a prediction."""
+        """Map features without rounding.
+
+        Args:
+            x: Features, one row per record.
+
+        Returns:
+            The mapped features, with which coefficients are multiplied in a prediction.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> model = model.fit(X, X @ [1, -0.5])
+            >>> model.moments_.map.features(X[:3]).shape
+            (3, 2)
+        """
         z = self._scaled(x, 1.0)
         if self.mapping != "weighted":
             z *= self._factor(z, 1.0)[:, None]
         return z
 
     def design(self, x: Floats) -> Floats:
-        """Mapped features behind the intercept, as the coefficients want them."""
+        """Map features and put the intercept before them.
+
+        Args:
+            x: Features, one row per record.
+
+        Returns:
+            The design matrix of mapped rows.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> model = model.fit(X, X @ [1, -0.5])
+            >>> model.moments_.map.design(X[:3]).shape
+            (3, 3)
+        """
         mapped = self.features(x)
         if not self.lattice.intercept:
             return mapped
@@ -186,14 +293,32 @@ class RowMap:
         return np.column_stack((np.full(len(mapped), constant), mapped))
 
     def codes(self, x: Floats, y: Floats) -> Floats:
-        """Rows ``(intercept, u, v)`` of integers, held as doubles.
+        """Map rows to integers.
 
-        Theorem: ``|u|^2 <= steps^2`` and ``|v_i| <= target_steps``, in exact integers.
-        Proof: rounding moves a row by at most ``sqrt(d)/2`` steps, which the radius leaves room
-            for; whatever the rounding of doubles did, rows that are still too long, by the exact
-            sum of their squares, are cut toward zero until they are not. Targets are clipped.
-        Source: K36.
+        Args:
+            x: Features, one row per record.
+            y: Targets, one row per record and one column per target.
+
+        Returns:
+            Rows of intercept, features and targets, as whole numbers in an array of doubles.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> model = model.fit(X, X @ [1, -0.5])
+            >>> model.moments_.map.codes(X[:3], X[:3, :1]).shape
+            (3, 4)
+
+        References:
+            [Proof](../theory/theorems.md#models.regression._row_lattice.RowMap.codes).
         """
+        # Theorem: `|u|^2 <= steps^2` and `|v_i| <= target_steps`, in exact integers.
+        # Proof: rounding moves a row by at most `sqrt(d)/2` steps, which the radius leaves room
+        #   for; whatever the rounding of doubles did, rows that are still too long, by the exact
+        #   sum of their squares, are cut toward zero until they are not. Targets are clipped.
+        # Source: K36.
         grid = self.lattice
         room = grid.steps - math.sqrt(grid.features) / 2 - _MARGIN
         first = grid.columns - grid.features
@@ -214,16 +339,21 @@ class RowMap:
         with np.errstate(over="ignore"):
             np.subtract(y, self.target_center, out=v)
             v *= grid.target_steps / self.target_half
-        np.clip(v, -grid.target_steps, grid.target_steps, out=v)
+        # Weighted first: a row that counts for less may be as far off as its weight allows.
         v *= weight[:, None]
+        np.clip(v, -grid.target_steps, grid.target_steps, out=v)
         np.rint(v, out=v)
         return out
 
     def _scaled(self, x: Floats, steps: float) -> Floats:
-        z = np.clip(x, self.lower, self.upper)
+        factors = steps / (self.scale * self.radius)
+        z = np.empty(x.shape, order="F")
         with np.errstate(over="ignore"):  # beyond the largest double is far away
-            z -= self.center
-            z *= steps / (self.scale * self.radius)
+            # Column by column: one bound at a time is several times faster than a row of bounds.
+            for place, own in enumerate(z.T):
+                np.clip(x[:, place], self.lower[place], self.upper[place], out=own)
+                np.subtract(own, self.center[place], out=own)
+                np.multiply(own, factors[place], out=own)
         return np.clip(z, -_FAR, _FAR, out=z)
 
     def _factor(self, z: Floats, room: float) -> Floats:
@@ -237,12 +367,30 @@ class RowMap:
         return np.divide(room, norm, out=np.ones_like(norm), where=norm > room)
 
     def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Slopes (outputs x features) and intercepts in original units (K21).
+        """Convert coefficients to original units.
 
-        Theorem: ``slopes @ x + intercepts`` equals ``target_center + target_half * design(x) @
-            theta`` for every x within the bounds and the ball.
-        Proof: there the map is affine: ``design(x)`` is ``(a, (x - center) / (scale radius))``.
+        Args:
+            theta: Coefficients of the mapped columns, columns x outputs.
+
+        Returns:
+            Slopes, outputs x features, and intercepts.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> model = model.fit(X, X @ [1, -0.5])
+            >>> slopes, intercepts = model.moments_.map.coefficients(model.solution_.theta)
+            >>> slopes.shape
+            (1, 2)
+
+        References:
+            [Proof](../theory/theorems.md#models.regression._row_lattice.RowMap.coefficients).
         """
+        # Theorem: `slopes @ x + intercepts` equals `target_center + target_half * design(x) @
+        #   theta` for every x within the bounds and the ball.
+        # Proof: there the map is affine: `design(x)` is `(a, (x - center) / (scale radius))`.
         first = self.lattice.columns - self.lattice.features
         slopes = theta[first:].T * self.target_half[:, None] / (self.scale * self.radius)
         constant = self.lattice.intercept / self.lattice.steps
@@ -250,7 +398,25 @@ class RowMap:
         return slopes, self.target_center + self.target_half * level - slopes @ self.center
 
     def predictions(self, design: Floats, theta: Floats) -> Floats:
-        """Predicted targets in original units."""
+        """Predict targets in original units.
+
+        Args:
+            design: Design matrix, from `design`.
+            theta: Coefficients of the mapped columns, columns x outputs.
+
+        Returns:
+            Predictions, rows x outputs.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> model = model.fit(X, X @ [1, -0.5])
+            >>> rows = model.moments_.map
+            >>> rows.predictions(rows.design(X[:3]), model.solution_.theta).shape
+            (3, 1)
+        """
         return self.target_center + self.target_half * (design @ theta)
 
 
@@ -262,7 +428,22 @@ def box_radius(lower: Floats, upper: Floats, center: Floats, scale: Floats) -> f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MomentSums:
-    """Exact products of all columns of the codes, and the number of rows: private, mergeable."""
+    """Exact, private sums of products of all columns, and the number of rows.
+
+    Args:
+        total: Sums of products of all pairs of columns.
+        rows: Number of rows.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+        >>> model = model.fit(X, X @ [1, -0.5])
+        >>> from discreet.models import regression
+        >>> regression.sum_moments(model.moments_.map, X, X[:, :1]).rows
+        500
+    """
 
     total: Ints
     rows: int
@@ -302,5 +483,24 @@ def read_sums(lattice: RowLattice, flat: Ints) -> MomentSums:
 
 
 def sum_moments(rows: RowMap, x: Floats, y: Floats) -> MomentSums:
-    """The exact sums of some rows in memory; those of disjoint rows add up."""
+    """Sum the products of all columns exactly.
+
+    Args:
+        rows: Map of the rows.
+        x: Features, one row per record.
+        y: Targets, one row per record and one column per target.
+
+    Returns:
+        The sums. They are private, and sums of disjoint rows can be added.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+        >>> model = model.fit(X, X @ [1, -0.5])
+        >>> from discreet.models import regression
+        >>> regression.sum_moments(model.moments_.map, X, X[:, :1]).total.shape
+        (4, 4)
+    """
     return read_sums(rows.lattice, flat_sums(rows, x, y))

@@ -13,14 +13,13 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.selection import ExponentialMechanism
-from discreet.models._model_inputs import LARGEST, Bounds, Floats, bounds_of
+from discreet.models._model_inputs import LARGEST, Bounds, Flags, Floats, bounds_of
 from discreet.models.regression._row_lattice import CHUNK, Ints, Mapping, RowMap, box_radius
 from discreet.models.regression._row_sources import RowSource, empty
 from discreet.models.regression._task import RegressionTask
@@ -87,14 +86,12 @@ def median(
     rng: RandomSource,
     prior: float | None = None,
 ) -> float:
-    """The middle of the chosen cell; with ``prior`` on the midpoint, that may be chosen itself.
-
-    Theorem: as private as ``mechanism``, whose sensitivity is `median_sensitivity`.
-    Proof: the score of a cell is minus ``max(0, 2 below - n, n - 2 (below + inside))``; each term
-        moves by at most one if a row is added, and by at most two if one is replaced. The bonus of
-        the midpoint is a public constant.
-    Source: McSherry, Talwar 2007; Smith 2011.
-    """
+    """The middle of the chosen cell; with ``prior`` on the midpoint, that may be chosen itself."""
+    # Theorem: as private as `mechanism`, whose sensitivity is `median_sensitivity`.
+    # Proof: the score of a cell is minus `max(0, 2 below - n, n - 2 (below + inside))`; each term
+    #   moves by at most one if a row is added, and by at most two if one is replaced. The bonus of
+    #   the midpoint is a public constant.
+    # Source: McSherry, Talwar 2007; Smith 2011.
     upto = np.cumsum(counts)
     below, many = upto - counts, upto[-1]
     scores = -np.maximum(0, np.maximum(2 * below - many, many - 2 * upto))
@@ -110,11 +107,9 @@ def median(
 def radius(
     counts: Ints, top: float, *, mechanism: ExponentialMechanism, rng: RandomSource
 ) -> float:
-    """The chosen radius: about four of five rows lie within.
-
-    Theorem: as private as ``mechanism``, whose sensitivity is `radius_sensitivity`; proof as
-        for `median`.
-    """
+    """The chosen radius: about four of five rows lie within."""
+    # Theorem: as private as `mechanism`, whose sensitivity is `radius_sensitivity`; proof as
+    #   for `median`.
     upto = np.cumsum(counts)
     below, many = upto - counts, upto[-1]
     scores = -np.maximum(0, np.maximum(_OF * below - _PART * many, _PART * many - _OF * upto))
@@ -123,8 +118,6 @@ def radius(
 
 # ── Centers and scales of columns ────────────────────────────────────────────────────────────────
 
-
-Flags: TypeAlias = NDArray[np.bool_]
 
 ROUNDS = 3
 BINS = 16
@@ -147,16 +140,41 @@ _EDGE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnScaling:
-    """Declared centers and scales, ``z = (x - center) / scale``: from a code book, an old survey.
+    """Declared centers and scales of columns: z = (x - center) / scale.
 
-    One number for all columns, or one for each. They must not come from the private rows.
+    They must come from public sources such as a code book, not from the private rows.
+
+    Args:
+        center: Center, one number for all columns or one per column.
+        scale: Scale, one number for all columns or one per column.
+
+    Examples:
+        >>> from discreet.models import regression
+        >>> regression.ColumnScaling(center=(40.0, 170.0), scale=(15.0, 10.0))
+        ColumnScaling(center=(40.0, 170.0), scale=(15.0, 10.0))
     """
 
     center: float | tuple[float, ...] = 0.0
     scale: float | tuple[float, ...] = 1.0
 
     def arrays(self, columns: int) -> tuple[Floats, Floats]:
-        """One center and one scale for each column."""
+        """Return one center and one scale per column.
+
+        Args:
+            columns: Number of columns.
+
+        Returns:
+            Centers and scales.
+
+        Raises:
+            InvalidArgument: There is a wrong number of them, or one is too large or too small.
+
+        Examples:
+            >>> from discreet.models import regression
+            >>> center, scale = regression.ColumnScaling(scale=2.0).arrays(3)
+            >>> scale.tolist()
+            [2.0, 2.0, 2.0]
+        """
         center = np.asarray(self.center, dtype=np.float64)
         scale = np.asarray(self.scale, dtype=np.float64)
         for name, given in (("center", center), ("scale", scale)):
@@ -179,11 +197,9 @@ def midpoints(bounds: Bounds, *, columns: int) -> ColumnScaling:
 def histogram_sensitivities(
     features: int, outputs: int, *, relation: NeighboringRelation, max_rows_per_unit: int = 1
 ) -> list[tuple[BudgetChange, Fraction]]:
-    """How far a unit moves the histograms of features and of targets, in each round; and shares.
-
-    Theorem: one row is in one bin of each column: adding it moves as many counts by one as there
-        are columns, replacing it twice as many; m rows of a unit move them m times as far.
-    """
+    """How far a unit moves the histograms of features and of targets, in each round; and shares."""
+    # Theorem: one row is in one bin of each column: adding it moves as many counts by one as there
+    #   are columns, replacing it twice as many; m rows of a unit move them m times as far.
     times = count("max_rows_per_unit", max_rows_per_unit) ** 2
     if relation is not NeighboringRelation.ADD_REMOVE:
         times *= 2
@@ -201,6 +217,8 @@ class PrivateScaling:
     center: Floats
     scale: Floats
     seen: Flags
+    rows: float
+    """About how many rows there are, by the noisy counts of the targets."""
 
 
 def private_scaling(
@@ -213,20 +231,24 @@ def private_scaling(
 ) -> PrivateScaling:
     """Center and spread of each column, from noisy histograms that zoom in on its rows (K34).
 
-    Theorem: as private as the composition of ``noises``; the windows of a round are functions of
-        the noisy counts of the round before.
-    Needs: public outermost bounds; noises for `histogram_sensitivities`.
-
     A column whose rows the noise hides keeps its bounds: the guard against nonsense.
     """
+    # Theorem: as private as the composition of `noises`; the windows of a round are functions of
+    #   the noisy counts of the round before.
+    # Needs: public outermost bounds; noises for `histogram_sensitivities`.
     low, high = lower.copy(), upper.copy()
     columns, size = len(low), BINS + 2
     doubts = np.where(np.arange(columns) < rows.features, _DOUBT, _DOUBT_OF_TARGETS)
     noisy, stds, times = np.zeros((columns, size)), np.zeros(columns), np.zeros(columns)
+    # Where rows were surely seen that a later window leaves out: counts, and where.
+    far = np.zeros((columns, 0)), np.zeros((columns, 0))
     for features, targets in zip(noises[::2], noises[1::2], strict=True):
         if times.any():
             before = low, high
-            low, high = _zoomed(noisy / times[:, None], low, high, stds / np.sqrt(times), doubts)
+            mean, std = noisy / times[:, None], stds / np.sqrt(times)
+            low, high = _zoomed(mean, low, high, std, doubts)
+            left = _left_behind(mean, before, (low, high), std)
+            far = np.hstack((far[0], left[0])), np.hstack((far[1], left[1]))
             moved = (low != before[0]) | (high != before[1])
             noisy[moved], times[moved] = 0.0, 0.0
         counting = partial(_histograms, lower, upper, low, high)
@@ -241,9 +263,24 @@ def private_scaling(
         noisy += np.concatenate(parts).reshape(columns, size)
         times += 1
         stds[: rows.features], stds[rows.features :] = features.std, targets.std
-    found = _spread(noisy / times[:, None], low, high, stds / np.sqrt(times), doubts)
+    found = _spread(noisy / times[:, None], (low, high), stds / np.sqrt(times), doubts, far)
     # A window that was drawn in was seen before, even if its last histogram shows nothing.
+    found = replace(found, rows=float((noisy / times[:, None])[rows.features :].sum(axis=1).mean()))
     return replace(found, seen=found.seen | (low > lower) | (high < upper))
+
+
+def _left_behind(
+    noisy: Floats, before: tuple[Floats, Floats], now: tuple[Floats, Floats], stds: Floats
+) -> tuple[Floats, Floats]:
+    """Counts of bins that the new windows leave out and that surely hold rows; their middles.
+
+    So the ones of a rare level, or what is not zero in a column of zeros, are not forgotten.
+    """
+    low, high = before
+    middles = low[:, None] + (np.arange(BINS) + 0.5) * ((high - low) / BINS)[:, None]
+    outside = (middles < now[0][:, None]) | (middles > now[1][:, None])
+    counts = noisy[:, 1:-1]
+    return np.where(outside & (counts > _SURE * stds[:, None]), counts, 0.0), middles
 
 
 def _histograms(
@@ -253,17 +290,19 @@ def _histograms(
     size = len(low) * (BINS + 2)
     # A hair less than so many bins a unit: the upper end belongs to the last bin.
     steps = BINS * (1 - 2.0**-40) / (high - low)
-    first = np.arange(len(low), dtype=np.float64) * (BINS + 2) + 1
     total = np.zeros(size, dtype=np.int64)
     for start in range(0, len(x), CHUNK):
-        values = np.column_stack((x[start : start + CHUNK], y[start : start + CHUNK]))
-        np.clip(values, lower, upper, out=values)
-        values -= low
-        values *= steps
-        np.floor(values, out=values)
-        np.clip(values, -1.0, float(BINS), out=values)
-        values += first
-        total += np.bincount(values.ravel(order="K").astype(np.intp), minlength=size)
+        columns = [*x[start : start + CHUNK].T, *y[start : start + CHUNK].T]
+        held = np.empty((len(columns), len(columns[0])))
+        # Column by column: one bound at a time is several times faster than a row of bounds.
+        for place, (values, own) in enumerate(zip(held, columns, strict=True)):
+            np.clip(own, lower[place], upper[place], out=values)
+            np.subtract(values, low[place], out=values)
+            np.multiply(values, steps[place], out=values)
+            np.floor(values, out=values)
+            np.clip(values, -1.0, float(BINS), out=values)
+            np.add(values, place * (BINS + 2) + 1, out=values)
+        total += np.bincount(held.ravel().astype(np.intp), minlength=size)
     return total
 
 
@@ -303,9 +342,14 @@ def _zoomed(
 
 
 def _spread(
-    noisy: Floats, low: Floats, high: Floats, stds: Floats, doubts: Floats
+    noisy: Floats,
+    window: tuple[Floats, Floats],
+    stds: Floats,
+    doubts: Floats,
+    far: tuple[Floats, Floats],
 ) -> PrivateScaling:
     """Center and spread of the rows that are surely seen, else of the window."""
+    low, high = window
     center, scale = (low + high) / 2, (high - low) / math.sqrt(12)
     seen = np.zeros(len(low), dtype=bool)
     for column, (counts, std) in enumerate(zip(noisy, stds, strict=True)):
@@ -318,14 +362,18 @@ def _spread(
         least = np.full(BINS + 2, _SURE * std)
         least[box[0] : box[1] + 3] = std
         kept = np.where(counts > least, counts, 0.0)
-        weight = kept / kept.sum()
-        middle = np.clip(np.arange(-1, BINS + 1) + 0.5, 0, BINS)
-        mean = float(weight @ middle)
-        variance = float(weight @ np.square(middle - mean)) + 1 / 12
+        beyond, places = far[0][column], far[1][column]
+        if beyond.any():
+            # They are known better than as what lies outside of the window.
+            kept[[0, -1]] = 0.0
         width = (high[column] - low[column]) / BINS
-        center[column] = low[column] + mean * width
-        scale[column] = math.sqrt(variance) * width
-    return PrivateScaling(center=center, scale=scale, seen=seen)
+        middle = low[column] + np.clip(np.arange(-1, BINS + 1) + 0.5, 0, BINS) * width
+        held, at = np.concatenate((kept, beyond)), np.concatenate((middle, places))
+        weight = held / held.sum()
+        center[column] = at[0] + float(weight @ (at - at[0]))
+        variance = float(weight @ np.square(at - center[column])) + width**2 / 12
+        scale[column] = math.sqrt(variance)
+    return PrivateScaling(center=center, scale=scale, seen=seen, rows=0.0)
 
 
 # ── From declarations to the map of rows ─────────────────────────────────────────────────────────
@@ -335,8 +383,16 @@ HowScaled: TypeAlias = Literal["bounds", "private"] | ColumnScaling
 
 # Radius of the ball, in roots of the number of features (K35).
 RADIUS = 0.75
+# Rows that are weighted down lose what they know, rows that are projected lose less.
+WEIGHTED_RADIUS = 1.25
 # Targets are clipped so many deviations from their center, features twice as many.
 _CLIP = 3.0
+# And the further, one more deviation for ten times the signal, the less the noise weighs, where
+# coefficients are to be read; from this signal on.
+_ENOUGH = 100.0
+# The least scale of a column, in declared ranges: of a column that is 0 or 1, and of others.
+_LEAST_OF_FLAG = 0.5
+_LEAST = 1e-3
 # A box around known or found centers reaches so many deviations.
 _BOX = 2.0
 
@@ -352,6 +408,8 @@ class DeclaredScaling:
     scaling: HowScaled
     mapping: Mapping
     radius: float | None
+    dimensions: float
+    """About how many numbers a row has: fewer than columns, if some belong to one category."""
 
 
 def declare(
@@ -396,6 +454,7 @@ def declare(
         scaling=scaling,
         mapping=mapping,
         radius=radius,
+        dimensions=float(features),
     )
 
 
@@ -420,9 +479,16 @@ def row_map(
             noises=plan.scaling,
             rng=rng,
         )
-        center, scale = found.center[:d], found.scale[:d]
-        lower, upper = _around(lower, upper, center, 2 * _CLIP * scale, np.ones(d, dtype=bool))
-        target = _around(*target, found.center[d:], _CLIP * found.scale[d:], found.seen[d:])
+        center, scale = found.center[:d], np.maximum(found.scale[:d], least_scale(lower, upper))
+        reach_of_target = _CLIP
+        if declared.mapping == "weighted":
+            # No row is moved: rows far off are weighted, within their declared bounds.
+            reach_of_target += float(np.clip(math.log10(_signal(found, plan)), 0.0, _CLIP))
+        else:
+            lower, upper = _around(lower, upper, center, 2 * _CLIP * scale, np.ones(d, dtype=bool))
+        target = _around(
+            *target, found.center[d:], reach_of_target * found.scale[d:], found.seen[d:]
+        )
     else:
         center, scale = (lower + upper) / 2, (upper - lower) / 2
     if declared.mapping == "box":
@@ -432,7 +498,10 @@ def row_map(
             lower, upper = _around(lower, upper, center, clip * scale, np.ones(d, dtype=bool))
         reach = box_radius(lower, upper, center, scale)
     else:
-        reach = math.sqrt(d) * (RADIUS if declared.radius is None else float(declared.radius))
+        usual = WEIGHTED_RADIUS if declared.mapping == "weighted" else RADIUS
+        reach = math.sqrt(declared.dimensions) * (
+            usual if declared.radius is None else float(declared.radius)
+        )
     return RowMap(
         lattice=plan.lattice,
         mapping=declared.mapping,
@@ -444,6 +513,22 @@ def row_map(
         target_center=(target[0] + target[1]) / 2,
         target_half=(target[1] - target[0]) / 2,
     )
+
+
+def _signal(found: PrivateScaling, plan: SufficientStatisticsPlan) -> float:
+    """Rows in deviations of the noise and roots of the columns, in multiples of what is enough."""
+    noise = plan.sigma * math.sqrt(plan.lattice.columns)
+    return max(found.rows / (noise * _ENOUGH), 1.0)
+
+
+def least_scale(lower: Floats, upper: Floats) -> Floats:
+    """The least scale that is believed of each column, by its declared bounds.
+
+    A column between two neighboring whole numbers is taken as one of yes and no: however few say
+    yes, half of that step is its scale, so that they are not far away.
+    """
+    flag = (upper - lower == 1) & (lower == np.rint(lower))
+    return np.asarray((upper - lower) * np.where(flag, _LEAST_OF_FLAG, _LEAST))
 
 
 def _around(

@@ -6,7 +6,6 @@ A source adds up what a function makes of each piece of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -14,17 +13,16 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.errors import OutOfDomain
-from discreet.data._float_columns import add_up
-from discreet.data.source import Source
-from discreet.models._model_inputs import Floats, doubles
+from discreet.boundary.owners import NOBODY, check_owner_type, number_owners
+from discreet.core.errors import InvalidArgument
+from discreet.data._float_columns import add_up, read_frame
+from discreet.data.source import Source, run_sealed
+from discreet.models._declared_columns import DeclaredColumns
+from discreet.models._model_inputs import Floats, doubles, fitting, frame_columns, matrix
 from discreet.models.regression._row_lattice import CHUNK, Ints
 
 Piece: TypeAlias = Callable[[Floats, Floats], Ints]
 """From the features and targets of some rows to an array of integers that adds up."""
-
-# Below it doubles tell whole numbers apart.
-_EXACT = 2.0**53
 
 
 class RowSource(Protocol):
@@ -39,7 +37,10 @@ class RowSource(Protocol):
         """Columns of targets."""
 
     def add_up(self, piece: Piece, *, start: Ints) -> Ints:
-        """``start`` plus the sum of ``piece`` over all pieces of the table, exactly."""
+        """``start`` plus the sum of ``piece`` over all pieces of the table, misfits left out."""
+
+    def count_all(self) -> int:
+        """How many rows there are, misfits among them: for where their number is public."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +49,7 @@ class ArrayRows:
 
     x: NDArray[Any] = field(repr=False)
     y: NDArray[Any] = field(repr=False)
-    units: NDArray[Any] | None = field(default=None, repr=False)
+    units: object = field(default=None, repr=False)
     max_rows_per_unit: int = 1
 
     @property
@@ -67,49 +68,61 @@ class ArrayRows:
         kept = None if self.units is None else first_rows(self.units, self.max_rows_per_unit)
         for first in range(0, len(self.x), CHUNK):
             chunk = slice(first, first + CHUNK)
-            x, y = doubles("X", self.x[chunk]), doubles("y", self.y[chunk])
+            x, y = doubles(self.x[chunk]), doubles(self.y[chunk])
+            used = fitting(x, y)
             if kept is not None:
-                x, y = x[kept[chunk]], y[kept[chunk]]
+                used &= kept[chunk]
+            if not used.all():
+                x, y = x[used], y[used]
             total += piece(x, y)
         return total
 
-    def used(self) -> ArrayRows:
-        """The rows that count, if they are read as a whole: none beyond those of their unit."""
+    def count_all(self) -> int:
+        """How many rows count, misfits among them: of a unit no more than are used."""
         if self.units is None:
-            return self
-        kept = first_rows(self.units, self.max_rows_per_unit)
-        return ArrayRows(self.x[kept], self.y[kept])
+            return len(self.x)
+        return int(first_rows(self.units, self.max_rows_per_unit).sum())
+
+    def used(self) -> ArrayRows:
+        """The rows that count, for methods that read them as a whole."""
+        x, y = doubles(self.x), doubles(self.y)
+        kept = fitting(x, y)
+        if self.units is not None:
+            kept &= first_rows(self.units, self.max_rows_per_unit)
+        return ArrayRows(x, y) if kept.all() else ArrayRows(x[kept], y[kept])
 
 
-def first_rows(units: NDArray[Any], most: int) -> NDArray[np.bool_]:
-    """Which rows are among the first ``most`` of their unit.
-
-    Theorem: whether a row is kept depends on the rows of its own unit alone.
-    """
-    codes = _numbered(units)
+def first_rows(units: object, most: int) -> NDArray[np.bool_]:
+    """Which rows are among the first ``most`` of their unit; rows without a unit are not."""
+    # Theorem: whether a row is kept depends on the rows of its own unit alone.
+    codes, _ = number_owners(units)
     order = np.argsort(codes, kind="stable")
-    ranked = codes[order]
-    starts = np.flatnonzero(np.diff(ranked, prepend=-1))
-    lengths = np.diff(np.append(starts, len(ranked)))
-    places = np.arange(len(ranked)) - np.repeat(starts, lengths)
-    kept = np.zeros(len(units), dtype=bool)
-    kept[order] = places < most
+    kept = np.zeros(len(codes), dtype=bool)
+    kept[order] = first_of_each(codes[order], most)
     return kept
 
 
-def _numbered(units: NDArray[Any]) -> Ints:
-    """A number for each unit. Missing names would make one unit of many people: refused."""
-    with suppress(TypeError):  # whose message would quote what they are
-        missing = units != units  # noqa: PLR0124 - only what is missing differs from itself
-        if units.dtype.kind == "O":
-            missing = missing | np.array([one is None for one in units])
-        # A fraction among large whole numbers makes all of them doubles, and some of them equal.
-        rounded = units.dtype.kind == "f" and bool((np.abs(units) >= _EXACT).any())
-        if not (np.any(missing) or rounded):
-            return np.asarray(np.unique(units, return_inverse=True)[1], dtype=np.int64)
-    raise OutOfDomain(
-        "units must be all numbers or all text, and none may be missing; doubles below 2**53."
-    )
+def first_of_each(ranked: Ints, most: int) -> NDArray[np.bool_]:
+    """Which of some units' rows, sorted by unit, are among its first; nobody's rows are not."""
+    starts = np.flatnonzero(np.diff(ranked, prepend=NOBODY - 1))
+    lengths = np.diff(np.append(starts, len(ranked)))
+    places = np.arange(len(ranked)) - np.repeat(starts, lengths)
+    return np.asarray((places < most) & (ranked != NOBODY))
+
+
+def check_units(units: object, rows: int) -> None:
+    """Refuse units by their type and length, before one of them is read."""
+    shape = None if frame_columns(units) is not None else _length(units)
+    if shape != (rows,):
+        raise InvalidArgument("units must be one value for each row.")
+    check_owner_type("units", units)
+
+
+def _length(values: Any) -> tuple[int, ...] | None:
+    """The shape of a list, an array or a series; None if it has no length."""
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        return None
+    return tuple(getattr(values, "shape", (len(values),)))
 
 
 def empty(size: int) -> Ints:
@@ -124,11 +137,12 @@ class SourceRows:
     source: Source = field(repr=False)
     names: tuple[str, ...]
     targets: tuple[str, ...]
+    columns: DeclaredColumns | None = None
 
     @property
     def features(self) -> int:
         """Columns of features."""
-        return len(self.names)
+        return len(self.names) if self.columns is None else len(self.columns.terms)
 
     @property
     def outputs(self) -> int:
@@ -137,9 +151,78 @@ class SourceRows:
 
     def add_up(self, piece: Piece, *, start: Ints) -> Ints:
         """``start`` plus the sum of ``piece`` over all pieces."""
-        split = partial(_split, piece, len(self.names))
+        split = partial(_split, piece, len(self.names), self.columns)
         return add_up(self.source, [*self.names, *self.targets], split, start=start)
 
+    def count_all(self) -> int:
+        """How many rows there are, misfits among them."""
+        return int(add_up(self.source, self.names[:1], _many, start=empty(1))[0])
 
-def _split(piece: Piece, features: int, values: Floats) -> Ints:
-    return piece(values[:, :features], values[:, features:])
+
+class UnitRows:
+    """Named columns of a source, read as a whole: of each unit a few rows, in their own order."""
+
+    # Theorem: which rows of a unit are kept depends on the rows of that unit alone.
+    # Proof: its rows are ordered by what they hold; equal ones are exchangeable.
+
+    def __init__(
+        self,
+        *,
+        source: Source,
+        names: tuple[str, ...],
+        targets: tuple[str, ...],
+        columns: DeclaredColumns | None,
+        unit: str,
+        most: int,
+    ) -> None:
+        self._source, self._names, self._targets = source, names, targets
+        self._columns, self._unit, self._most = columns, unit, most
+        self._read: ArrayRows | None = None
+
+    @property
+    def features(self) -> int:
+        """Columns of features."""
+        return len(self._names if self._columns is None else self._columns.terms)
+
+    @property
+    def outputs(self) -> int:
+        """Columns of targets."""
+        return len(self._targets)
+
+    def add_up(self, piece: Piece, *, start: Ints) -> Ints:
+        """``start`` plus the sum of ``piece`` over chunks of rows."""
+        return self._rows().add_up(piece, start=start)
+
+    def count_all(self) -> int:
+        """How many rows there are, misfits among them."""
+        return self._rows().count_all()
+
+    def _rows(self) -> ArrayRows:
+        """Read once, and only after the account was charged."""
+        if self._read is None:
+            self._read = run_sealed("reading the rows", self._arrays)
+        return self._read
+
+    def _arrays(self) -> ArrayRows:
+        levels = () if self._columns is None else self._columns.categories
+        numbers = [name for name in (*self._names, *self._targets) if name not in levels]
+        frame = read_frame(self._source, numbers=numbers, others=[*levels, self._unit])
+        native = frame.select(list(self._names)).to_native()
+        x = matrix("X", native) if self._columns is None else self._columns.encode(native)
+        y = matrix("y", frame.select(list(self._targets)).to_native())
+        units, _ = number_owners(frame[self._unit].to_native())
+        order = np.lexsort([*doubles(y).T, *doubles(x).T, units])
+        kept = first_of_each(units[order], self._most)
+        return ArrayRows(x[order][kept], y[order][kept])
+
+
+def _split(piece: Piece, features: int, columns: DeclaredColumns | None, values: Floats) -> Ints:
+    x, y = values[:, :features], values[:, features:]
+    if columns is not None:
+        x = columns.encode(x)
+    kept = fitting(x, y)
+    return piece(x, y) if kept.all() else piece(x[kept], y[kept])
+
+
+def _many(values: Floats) -> Ints:
+    return np.array([len(values)], dtype=np.int64)

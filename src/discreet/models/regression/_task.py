@@ -20,7 +20,11 @@ from discreet.mechanisms.selection import ExponentialMechanism
 from discreet.models._model_inputs import Floats
 from discreet.models.regression._row_lattice import RowMap
 from discreet.models.regression._row_sources import RowSource
-from discreet.models.regression.sufficient_statistics import ReleasedStatistic, gaussian_budget
+from discreet.models.regression.sufficient_statistics import (
+    ReleasedStatistic,
+    gaussian_budget,
+    mechanisms_within,
+)
 from discreet.noise.random_source import RandomSource
 from discreet.query.budget import BudgetChange, QueryBudget
 
@@ -74,12 +78,10 @@ class RegressionTask:
         return self.relation is not NeighboringRelation.ADD_REMOVE
 
     def vector(self, square: int, *, replaced: int = 4) -> BudgetChange:
-        """A unit moves a vector: one row by ``square`` in squared norm.
-
-        Theorem: a replaced row moves it by at most four times that in squared norm (or
-            ``replaced`` times, where that is proved); m rows of a unit m times as far.
-        Proof: triangle inequality.
-        """
+        """A unit moves a vector: one row by ``square`` in squared norm."""
+        # Theorem: a replaced row moves it by at most four times that in squared norm (or
+        #   `replaced` times, where that is proved); m rows of a unit m times as far.
+        # Proof: triangle inequality.
         times = self.max_rows_per_unit**2 * (replaced if self.replaced else 1)
         return BudgetChange(l1=square * times, l2_squared=square * times)
 
@@ -168,15 +170,14 @@ class RegressionMethod(Protocol):
 def spend(
     parts: tuple[FitStage, ...], amount: QueryBudget, *, relation: NeighboringRelation
 ) -> NoiseScales:
-    """Mechanisms for all parts that cost the amount together.
-
-    Theorem: the composition of all releases is within the amount under ``relation``.
-    Proof: `QueryBudget.mechanisms`; later parts may depend on earlier ones, which composition
-        allows.
-    """
+    """Mechanisms for all parts that cost the amount together."""
+    # Theorem: the composition of all releases is within the amount under `relation`.
+    # Proof: `QueryBudget.mechanisms`; later parts may depend on earlier ones, which composition
+    #   allows.
     total = sum((part.share for part in parts), start=Fraction(0))
     found = []
-    for one in amount.mechanisms(
+    for one in mechanisms_within(
+        amount,
         [part.sensitivity for part in parts],
         shares=[part.share / total for part in parts],
         relation=relation,

@@ -13,17 +13,18 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation, central_relation
+from discreet.core.tabular import Record, Tabular
 from discreet.ledger.account import Account, reserve_if_charged
 from discreet.models._model_inputs import (
     Bounds,
     Floats,
     bounds_of,
-    doubles,
-    matrix_shape,
+    declared_columns,
+    matrix,
     names_of,
     same_rows,
-    shaped,
     target_table,
 )
 from discreet.models.regression._row_sources import ArrayRows
@@ -58,26 +59,56 @@ _WEIGHTS = {"gradient": 1.3, "boosted": 1.0, "theil_sen": 1.3}
 _CLEARLY = 0.95
 # Below this signal nothing but the level is tried.
 _LEAST = 10.0
+# Below this signal a matrix of several features is not worth what it costs.
+_MATRIX = 63.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MethodChoice:
-    """The chosen method, and the error to expect of each, best first.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MethodChoice(Tabular):
+    """The chosen regression method, and the expected error of each method.
 
-    Errors are mean squares, in multiples of what least squares without privacy would have.
+    Attributes:
+        method: Name of the chosen method.
+        errors: Expected mean squared error of each method, as a multiple of that of least squares
+            without privacy.
+        signal: Number of rows times mu, divided by the root of the number of columns.
+
+    Examples:
+        >>> from discreet.models import regression
+        >>> choice = regression.choose_method(expected_rows=100_000, features=8, rho=0.5)
+        >>> choice.method
+        'boosted'
     """
 
     method: str
     errors: Mapping[str, float] = field(default_factory=dict)
     signal: float
-    """Rows times mu over the root of the columns."""
+
+    def rows(self) -> list[Record]:
+        """List each method with its expected error, best first.
+
+        Returns:
+            One dict for each method: method, error and chosen.
+
+        Examples:
+            >>> from discreet.models.regression import choose_method
+            >>> choice = choose_method(expected_rows=1000, features=8, epsilon=1, delta=1e-6)
+            >>> choice.rows()[0]["method"] == choice.method
+            True
+        """
+        return [
+            {"method": name, "error": error, "chosen": name == self.method}
+            for name, error in self.errors.items()
+        ]
 
     def __str__(self) -> str:
         lines = [
-            f"{'*' if name == self.method else ' '} {name:<10} {error:8.3f}"
+            f"{'*' if name == self.method else ' '} {name:<10} {short(error):>8}"
             for name, error in self.errors.items()
         ]
         return "\n".join(["error to expect, 1 is least squares without privacy:", *lines])
+
+    __repr__ = __str__
 
 
 def choose_method(
@@ -90,19 +121,40 @@ def choose_method(
     rho: Number | None = None,
     width: float = WIDTH,
 ) -> MethodChoice:
-    """Rank the methods by the error to expect of them; nothing private is looked at.
+    """Choose a regression method from public facts.
 
-    ``expected_rows``: about how many there are; a factor of two does not matter. Give
-    ``features``, or the ``bounds`` that are declared of each. ``width``: how many deviations of a
-    column fit into half its declared range, at a guess: 3 is tight, 40 very wide.
+    A method with slopes is chosen only if its expected error is clearly smaller than that of a
+    constant prediction.
 
-    A method with slopes must forecast clearly less error than the level; what suffers more where
-    data differ from the forecast is weighed.
+    Args:
+        expected_rows: Expected number of rows. A factor of two does not matter.
+        bounds: Declared bounds, one pair per feature. Give `bounds` or `features`.
+        features: Number of features.
+        epsilon: Privacy loss. Also give `delta`, because the noise is Gaussian.
+        delta: Probability parameter of (epsilon, delta)-DP.
+        rho: Privacy loss in zero-concentrated DP, instead of `epsilon`.
+        width: Guess of how many standard deviations fit into half the declared range of a column: 3
+            is tight, 40 very wide.
 
-    >>> choose_method(expected_rows=100_000, features=8, epsilon=1, delta=1e-6).method
-    'boosted'
-    >>> choose_method(expected_rows=300, features=8, epsilon=0.1, delta=1e-6).method
-    'level'
+    Returns:
+        The choice, with the expected error of each method.
+
+    Raises:
+        InvalidArgument: The budget is missing, not exactly one of `bounds` and `features` is given,
+            or `expected_rows` is not positive.
+
+    Privacy:
+        The choice depends on public numbers only and costs no budget.
+
+    Examples:
+        >>> from discreet.models import regression
+        >>> regression.choose_method(expected_rows=10**5, features=8, epsilon=1, delta=1e-6).method
+        'boosted'
+        >>> regression.choose_method(expected_rows=300, features=8, epsilon=0.1, delta=1e-6).method
+        'level'
+
+    See Also:
+        [Choose a regression method](../how-to/choose-regression.md).
     """
     if (bounds is None) == (features is None):
         raise InvalidArgument("Give bounds, one pair for each feature, or features, their number.")
@@ -117,6 +169,8 @@ def choose_method(
         for name, error in errors.items()
         if signal >= _LEAST and error < _CLEARLY * errors["level"]
     }
+    if signal < _MATRIX and many > 1 and "gradient" in tried:
+        tried.pop("boosted", None)
     chosen = min(tried, key=lambda name: tried[name]) if tried else "level"
     return MethodChoice(method=chosen, errors=errors, signal=signal)
 
@@ -133,17 +187,52 @@ Name: TypeAlias = Literal["auto", "level", "gradient", "boosted", "theil_sen"]
 class AutoLinearRegression(LinearEstimator):
     """Private linear regression that chooses its method from public facts.
 
-    ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` and
-    ``target_bounds`` are declared; a code book's are good enough, because centers and scales are
-    found privately. ``expected_rows`` is about how many rows there are: a public number, used to
-    choose and to set the pace, never for the guarantee. ``method``: "auto" (see `choose_method`),
-    "boosted", "gradient", "level", "theil_sen" (one feature), or a `RegressionMethod`.
+    After `fit`, the attributes `coef_`, `intercept_`, `method_`, `guarantee_`, `released_` and
+    `receipt_` are set.
 
-    Theorem: a fit keeps ``guarantee_`` under ``relation``; everything published is post-processing
-        of the releases that ``released_`` lists.
-    Proof: docs/theory/regression-methods.md; the choice depends on declared numbers only.
-    Source: Tang et al. 2023; Alabi et al. 2022; Abadi et al. 2016; McSherry, Talwar 2007.
+    Args:
+        epsilon: Privacy loss of a fit. Also give `delta`, because the noise is Gaussian.
+        delta: Probability parameter of (epsilon, delta)-DP.
+        rho: Privacy loss in zero-concentrated DP, instead of `epsilon`.
+        bounds: Public bounds of the features: one pair, or one pair per feature. They may be wide,
+            because centers and scales are found privately.
+        target_bounds: Public bounds of the target.
+        expected_rows: Expected number of rows, a public number. A factor of two does not matter.
+        method: `"auto"` (see `choose_method`), `"boosted"`, `"gradient"`, `"level"`, `"theil_sen"`
+            (one feature only), or a method object.
+        width: Guess of how many standard deviations fit into half the declared range of a column.
+        relation: Neighboring relation of the guarantee.
+        max_rows_per_unit: Largest number of rows of one privacy unit in the data.
+        account: Ledger account that pays for the fit.
+        label: Text for the ledger entry.
+        rng: Random source. By default the operating system's.
+
+    Privacy:
+        A fit satisfies the budget for one privacy unit. The account is charged before the rows are
+        read.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import AutoLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = AutoLinearRegression(
+        ...     rho=1, bounds=(0, 10), target_bounds=(-10, 20), expected_rows=500
+        ... )
+        >>> model.fit(X, X @ [1, -0.5]).method_
+        'boosted'
+
+    See Also:
+        [Choose a regression method](../how-to/choose-regression.md).
+
+    References:
+        Tang et al. (2023). Alabi et al. (2022).
+        [Proof](../theory/theorems.md#models.regression.auto.AutoLinearRegression).
     """
+
+    # Theorem: a fit keeps `guarantee_` under `relation`; everything published is post-processing
+    #   of the releases that `released_` lists.
+    # Proof: docs/theory/regression-methods.md; the choice depends on declared numbers only.
+    # Source: Tang et al. 2023; Alabi et al. 2022; Abadi et al. 2016; McSherry, Talwar 2007.
 
     def __init__(  # noqa: PLR0913 - scikit-learn: every choice is a named parameter
         self,
@@ -177,7 +266,26 @@ class AutoLinearRegression(LinearEstimator):
         self.rng = rng
 
     def task(self, *, features: int, names: tuple[str, ...] | None = None) -> RegressionTask:
-        """What is declared, checked."""
+        """Check what is declared.
+
+        Args:
+            features: Number of features.
+            names: Names of the features, for messages.
+
+        Returns:
+            The declared task, as methods receive it.
+
+        Raises:
+            InvalidArgument: Bounds, budget or `expected_rows` are missing or not valid.
+
+        Examples:
+            >>> from discreet.models import AutoLinearRegression
+            >>> model = AutoLinearRegression(
+            ...     rho=1, bounds=(0, 10), target_bounds=(-10, 20), expected_rows=500
+            ... )
+            >>> model.task(features=2).rows
+            500.0
+        """
         if self.bounds is None or self.target_bounds is None:
             raise InvalidArgument("bounds and target_bounds must be declared: (lower, upper).")
         if self.expected_rows is None:
@@ -204,7 +312,26 @@ class AutoLinearRegression(LinearEstimator):
         )
 
     def plan(self, *, features: int) -> tuple[RegressionMethod, NoiseScales]:
-        """The method and its noise, with the guarantee, before a row is read."""
+        """Return the method and its noise, before a row is read.
+
+        Args:
+            features: Number of features.
+
+        Returns:
+            The method, and its noise with the guarantee.
+
+        Raises:
+            InvalidArgument: Bounds, budget or `expected_rows` are missing or not valid.
+
+        Examples:
+            >>> from discreet.models import AutoLinearRegression
+            >>> model = AutoLinearRegression(
+            ...     rho=1, bounds=(0, 10), target_bounds=(-10, 20), expected_rows=500
+            ... )
+            >>> method, noises = model.plan(features=2)
+            >>> method.name
+            'boosted'
+        """
         return self._plan(self.task(features=features))
 
     def _plan(self, task: RegressionTask) -> tuple[RegressionMethod, NoiseScales]:
@@ -232,9 +359,38 @@ class AutoLinearRegression(LinearEstimator):
         return METHODS[chosen.method]
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Choose, reserve, read, fit."""
-        x, table = shaped("X", X), target_table(y)
-        matrix_shape(x)
+        """Fit the model to private rows.
+
+        Rows with missing or unreadable values are dropped.
+
+        Args:
+            X: Features, one row per record: an array or a data frame.
+            y: Target of each record.
+
+        Returns:
+            The fitted model itself.
+
+        Raises:
+            BudgetExceeded: The account cannot pay. No row was read.
+            InvalidArgument: Bounds, budget or `expected_rows` are missing or not valid, or `X` and
+                `y` do not fit together.
+
+        Privacy:
+            The fit satisfies the budget for one privacy unit. The account is charged before the
+            rows are read.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import AutoLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = AutoLinearRegression(
+            ...     rho=1, bounds=(0, 10), target_bounds=(-10, 20), expected_rows=500
+            ... )
+            >>> model.fit(X, X @ [1, -0.5]).coef_.shape
+            (2,)
+        """
+        x = matrix("X", X, columns=declared_columns(self.bounds))
+        table, _ = target_table(y, columns=declared_columns(self.target_bounds))
         same_rows(x, table)
         if table.shape[1] != 1:
             raise InvalidArgument("y must be one target: fit each by itself, or use moments.")
@@ -245,7 +401,7 @@ class AutoLinearRegression(LinearEstimator):
         with reserve_if_charged(
             self.account, noises.guarantee, label=self.label, rng=source
         ) as held:
-            rows = ArrayRows(doubles("X", x), doubles("y", table))
+            rows = ArrayRows(x, table).used()
             found = method.fit(rows, task, noises=noises, rng=source)
         self.receipt_ = None if held is None else held.receipt
         self.guarantee_: Guarantee = noises.guarantee
@@ -259,7 +415,24 @@ class AutoLinearRegression(LinearEstimator):
         return self
 
     def predict(self, X: Any) -> Floats:
-        """Predicted targets, within the declared bounds; rows are clipped as in the fit."""
+        """Predict targets.
+
+        Args:
+            X: Features, one row per record. They are clipped as in the fit.
+
+        Returns:
+            One prediction per record, within the declared bounds.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import AutoLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = AutoLinearRegression(
+            ...     rho=1, bounds=(0, 10), target_bounds=(-10, 20), expected_rows=500
+            ... )
+            >>> model.fit(X, X @ [1, -0.5]).predict(X[:3]).shape
+            (3,)
+        """
         x = self._new(X)
         design = self.fit_.map.design(x)
         found = self.fit_.map.predictions(design, self.fit_.theta[:, None])[:, 0]

@@ -22,11 +22,12 @@ from discreet.models.regression._residual_rounds import (
     gradient_square,
     noisy_gram,
 )
-from discreet.models.regression._row_lattice import Ints, RowLattice, RowMap
+from discreet.models.regression._row_lattice import Ints, Mapping, RowLattice, RowMap
 from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,
     cell_counts,
+    least_scale,
     median,
     median_sensitivity,
     radius,
@@ -58,6 +59,8 @@ SPREADS = "spread of a feature"
 MATRIX = "X'X"
 # Four of five normal values lie within this many deviations.
 _NORMAL = 1.28
+# A radius this small, of the largest one, is one of the few smallest candidates.
+_NOTHING = 2.0**-12.5
 # How far features are kept, in deviations, and targets, in spreads.
 _KEPT = 3.0
 _TARGET_KEPT = 2.0
@@ -80,6 +83,11 @@ class BoostedAdaSSP:
     matrix_share: Fraction = Fraction(1, 4)
     enough: float = 150.0
     """From this signal on, clipping is the looser the less the noise weighs."""
+    mapping: Mapping | None = None
+    """How far rows get into the ball: projected, or weighted if there is one feature alone.
+
+    Projected rows predict better where targets are no line in the features far out.
+    """
 
     def parts(self, task: RegressionTask) -> Sequence[FitStage]:
         """Medians, spreads, a radius, the matrix, and the rounds."""
@@ -149,8 +157,11 @@ class BoostedAdaSSP:
         spread = target_spread(rows, task, level, noises=noises, rng=rng)
         center, scale = _coordinates(rows, task, noises=noises, rng=rng)
         loose = self.looseness(task)
-        lower = np.maximum(task.lower, center - _KEPT * loose * scale)
-        upper = np.minimum(task.upper, center + _KEPT * loose * scale)
+        lower, upper = task.lower, task.upper
+        mapping = self.mapping or ("ball" if task.features > 1 else "weighted")
+        if mapping == "ball":
+            lower = np.maximum(lower, center - _KEPT * loose * scale)
+            upper = np.minimum(upper, center + _KEPT * loose * scale)
         reach = row_radius(
             rows,
             _KEPT * loose * math.sqrt(task.features),
@@ -160,7 +171,7 @@ class BoostedAdaSSP:
         )
         return RowMap(
             lattice=self._lattice(task),
-            mapping="ball",
+            mapping=mapping,
             lower=lower,
             upper=upper,
             center=center,
@@ -199,7 +210,10 @@ def _coordinates(
         radius(near[i], float(tops[i]), mechanism=mechanism, rng=rng)
         for i, mechanism in enumerate(noises.choices(SPREADS))
     ]
-    return center, np.array(spread) / _NORMAL
+    # Where most rows are equal, as in a column of zeros, the radius says nothing of the others.
+    equal = np.array(spread) < tops * _NOTHING
+    scale = np.where(equal, task.half, np.array(spread) / _NORMAL)
+    return center, np.maximum(scale, least_scale(task.lower, task.upper))
 
 
 def _cells(task: RegressionTask, x: Floats, _: Floats) -> Ints:

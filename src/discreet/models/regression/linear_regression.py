@@ -4,41 +4,61 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
-from discreet.core._validate import non_negative
-from discreet.core.errors import InvalidArgument
+from discreet.core._validate import count, non_negative, probability
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 from discreet.data._float_columns import check_columns
-from discreet.data.source import open_source
+from discreet.data.source import check_unit_type, open_source
 from discreet.ledger.account import Account, reserve_if_charged
 from discreet.models._charging import ChargingEstimator
+from discreet.models._declared_columns import DeclaredColumns
+from discreet.models._inference_table import InferenceTable
 from discreet.models._model_inputs import (
     Bounds,
     Floats,
+    all_finite,
+    declared_columns,
     doubles,
-    matrix_shape,
+    matrix,
     names_of,
     same_rows,
-    shaped,
     target_table,
 )
-from discreet.models.regression._row_lattice import Mapping, RowLattice, flat_sums, read_sums
+from discreet.models.regression._row_lattice import (
+    Mapping,
+    MomentSums,
+    RowLattice,
+    flat_sums,
+    read_sums,
+)
 from discreet.models.regression._row_mapping import (
+    ColumnScaling,
     HowScaled,
     declare,
     histogram_sensitivities,
     row_map,
 )
-from discreet.models.regression._row_sources import ArrayRows, RowSource, SourceRows, empty
+from discreet.models.regression._row_sources import (
+    ArrayRows,
+    RowSource,
+    SourceRows,
+    UnitRows,
+    check_units,
+    empty,
+)
 from discreet.models.regression.ssp_and_adassp import (
     Coefficients,
     Constants,
@@ -86,8 +106,7 @@ class LinearEstimator(RegressorMixin, ChargingEstimator):
     def _new(self, x: object) -> Floats:
         """Rows to predict for, checked."""
         self._fitted()
-        table = shaped("X", x)
-        matrix_shape(table)
+        table = matrix("X", x, columns=self.n_features_in_)
         if table.shape[1] != self.n_features_in_:
             raise InvalidArgument(
                 f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
@@ -101,33 +120,94 @@ class LinearEstimator(RegressorMixin, ChargingEstimator):
                 "The feature names should match those that were passed during fit, in the same "
                 "order: select X[model.feature_names_in_]."
             )
-        return doubles("X", table)
+        found = np.ascontiguousarray(doubles(table))
+        all_finite("X", found)
+        return found
 
 
 # ── Estimator ────────────────────────────────────────────────────────────────────────────────────
 
 
+_ESTIMAND = {
+    "weighted": "least squares in the population of rows, clipped to their declared bounds and "
+    "weighted by their features",
+    "box": "least squares in the population of rows, clipped to their declared bounds",
+}
+_WEIGHTS = {"weighted": ", as a sum of squared weights", "box": ""}
 Method: TypeAlias = Literal["psd", "ssp", "adassp", "ridge"]
 Solver: TypeAlias = Callable[[NoisySufficientStatistics], Coefficients]
 
 
 class PrivateLinearRegression(LinearEstimator):
-    """Least squares from noisy moments. Bounds are declared, and everything released is counted.
+    """Private linear regression: least squares from noisy moments.
 
-    ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` of the
-    features and ``target_bounds`` are public; rows are clipped to them. ``scaling`` is "bounds"
-    (scale by half the declared range), a declared `ColumnScaling`, or "private" (centers and
-    scales are found with ``scaling_share`` of the budget). ``mapping`` brings rows into the unit
-    ball: "ball" projects those beyond ``radius`` (in roots of the number of features), "weighted"
-    weighs them down instead, so that coefficients keep their meaning, "box" makes the ball hold
-    the whole box, "row" uses directions only. ``method``: "psd" (default), "adassp", "ssp",
-    "ridge" with ``alpha``, or a function from released moments to `Coefficients`; ``constants`` may
-    be the published ones of Wang or of Kalaja's thesis, at their true cost.
+    After `fit`, the attributes `coef_`, `intercept_`, `moments_`, `solution_`, `guarantee_`,
+    `released_` and `receipt_` are set.
 
-    Theorem: a fit keeps ``guarantee_`` under ``relation``; all attributes are post-processing of
-        ``moments_`` (and of the private scaling).
-    Source: Wang 2018; Kalaja 2020 (K9-K26, K31-K36). docs/theory/regression.md.
+    Args:
+        epsilon: Privacy loss of a fit. Also give `delta`, because the noise is Gaussian.
+        delta: Probability parameter of (epsilon, delta)-DP.
+        rho: Privacy loss in zero-concentrated DP, instead of `epsilon`.
+        bounds: Public bounds of the features: one pair, or one pair per feature. Rows are clipped.
+        columns: Declared columns, with bounds or levels, instead of `bounds`.
+        target_bounds: Public bounds of the target, or of each target.
+        method: `"psd"` (smallest safe penalty), `"adassp"`, `"ssp"` (no penalty), `"ridge"` (with
+            `alpha`), or a function from moments to `Coefficients`.
+        alpha: Penalty of `"ridge"`.
+        constants: `"exact"`, or the published noise constants `"wang"`, `"wang-code"` or
+            `"thesis"`, whose true cost is charged.
+        scaling: `"private"` finds centers and scales with `scaling_share` of the budget. `"bounds"`
+            scales by half the declared range. A `ColumnScaling` declares them.
+        mapping: How rows get into the unit ball: `"weighted"` weights rows beyond the radius down,
+            together with their targets, so that coefficients keep their meaning. `"box"` uses a
+            radius that holds all bounds. `"ball"` projects rows and `"row"` uses directions only:
+            these two are for prediction, and have no intervals.
+        radius: Radius in roots of the number of features. By default 1.25 (`"weighted"`) or 0.75
+            (`"ball"`), or 2 scales for a `"box"` with another scaling than that of the bounds.
+        fit_intercept: Whether to fit an intercept.
+        intercept_scale: Size of the intercept column relative to the radius, from 0 to 4.
+        relation: Neighboring relation of the guarantee.
+        max_rows_per_unit: Largest number of rows that are used per privacy unit.
+        scaling_share: Share of the budget for private scaling.
+        squares_share: Share of the budget for sums of squares of the target and of residuals, which
+            intervals need. 0 leaves them out.
+        clip_predictions: Whether predictions are clipped to the range of the target.
+        account: Ledger account that pays for the fit.
+        label: Text for the ledger entry.
+        rng: Random source. By default the operating system's.
+
+    With `mapping="weighted"` or `"box"`, `coef_`, `intercept_`, `intervals` and `summary` speak of
+    the same number: the coefficients of least squares in the population of rows, each clipped to
+    its declared bounds and, if it is far out, weighted down. Weights depend on the features alone,
+    so that a line stays that line. Targets beyond `target_range_` are clipped. `coef_` is shrunk if
+    a penalty was needed (`penalty_` is not 0); the estimates of `summary` never are.
+
+    Privacy:
+        A fit satisfies the budget for one privacy unit. The account is charged before the rows are
+        read. All attributes are post-processing of the released moments.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(
+        ...     epsilon=1, delta=1e-6, bounds=(0, 10), target_bounds=(-10, 20)
+        ... )
+        >>> model.fit(X, X @ [1, -0.5]).coef_.shape
+        (2,)
+
+    See Also:
+        [Fit a private linear regression](../how-to/regression.md),
+        [theory](../theory/regression.md).
+
+    References:
+        Wang (2018).
+        [Proof](../theory/theorems.md#models.regression.linear_regression.PrivateLinearRegression).
     """
+
+    # Theorem: a fit keeps `guarantee_` under `relation`; all attributes are post-processing of
+    #   `moments_` (and of the private scaling).
+    # Source: Wang 2018; Kalaja 2020 (K9-K26, K31-K36). docs/theory/regression.md.
 
     def __init__(  # noqa: PLR0913 - scikit-learn: every choice is a named parameter
         self,
@@ -136,12 +216,13 @@ class PrivateLinearRegression(LinearEstimator):
         delta: Number | None = None,
         rho: Number | None = None,
         bounds: Bounds = None,
+        columns: DeclaredColumns | None = None,
         target_bounds: Bounds = None,
         method: Method | Solver = "psd",
         alpha: float = 1.0,
         constants: Literal["exact"] | Constants = "exact",
-        scaling: HowScaled = "bounds",
-        mapping: Mapping = "ball",
+        scaling: HowScaled = "private",
+        mapping: Mapping = "weighted",
         radius: float | None = None,
         fit_intercept: bool = True,
         intercept_scale: float = 0.35,
@@ -158,6 +239,7 @@ class PrivateLinearRegression(LinearEstimator):
         self.delta = delta
         self.rho = rho
         self.bounds = bounds
+        self.columns = columns
         self.target_bounds = target_bounds
         self.method = method
         self.alpha = alpha
@@ -186,41 +268,160 @@ class PrivateLinearRegression(LinearEstimator):
         return tags
 
     def fit(self, X: Any, y: Any, units: Any = None) -> Self:
-        """Release moments of these rows and fit.
+        """Fit the model to private rows.
 
-        ``units`` says whose each row is; of each unit the first ``max_rows_per_unit`` rows are
-        used. Without it every row must be of another unit, or ``max_rows_per_unit`` be true of the
-        data.
+        Rows with missing or unreadable values, of another length or without a unit are dropped.
+
+        Args:
+            X: Features, one row per record: an array or a data frame.
+            y: Target of each record, or one column per target.
+            units: Privacy unit of each row. Of each unit the first `max_rows_per_unit` rows are
+                used. If None, no unit may have more rows than that.
+
+        Returns:
+            The fitted model itself.
+
+        Raises:
+            BudgetExceeded: The account cannot pay. No row was read.
+            InvalidArgument: Bounds or budget are missing or not valid, or the arguments do not fit
+                together.
+
+        Privacy:
+            The fit satisfies the budget for one privacy unit. The account is charged before the
+            rows are read.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> model = model.fit(X, X @ [1, -0.5])
+            >>> model.n_features_in_
+            2
         """
-        x, table = shaped("X", X), target_table(y)
-        matrix_shape(x)
+        x = self._matrix(X)
+        table, flat = target_table(y, columns=declared_columns(self.target_bounds))
         same_rows(x, table)
-        owners = None if units is None else shaped("units", units)
-        if owners is not None and owners.shape != (len(x),):
-            raise InvalidArgument("units must be one value for each row.")
-        rows = ArrayRows(x, table, owners, self.max_rows_per_unit)
-        self._flat = shaped("y", y).ndim == 1
-        self._fit_rows(rows, names=names_of(X))
+        if units is not None:
+            check_units(units, len(x))
+        rows = ArrayRows(x, table, units, self.max_rows_per_unit)
+        self._flat = flat
+        self._fit_rows(rows, names=names_of(X) if self.columns is None else self.columns.names)
         return self
 
-    def fit_source(
-        self, source: object, *, features: Sequence[str], target: str | Sequence[str]
-    ) -> Self:
-        """Fit from columns of a file, a DuckDB relation, a frame or a Spark frame.
+    def _matrix(self, x: Any) -> NDArray[Any]:
+        """Features of rows, encoded if columns are declared."""
+        if self.columns is None:
+            return matrix("X", x, columns=self._columns())
+        return self.columns.encode(x)
 
-        The rows never come together in memory; from Spark only sums arrive.
+    def _new(self, x: object) -> Floats:
+        """Rows to predict for, checked."""
+        if self.columns is None:
+            return super()._new(x)
+        self._fitted()
+        found = self.columns.encode(x)
+        all_finite("X", found)
+        return found
+
+    def _columns(self) -> int | None:
+        """How many columns are declared; None where one pair of bounds is for all."""
+        if isinstance(self.scaling, ColumnScaling) and self.bounds is None:
+            given = max(np.size(self.scaling.center), np.size(self.scaling.scale))
+            return int(given) if given > 1 else None
+        return declared_columns(self.bounds)
+
+    def fit_source(
+        self,
+        source: object,
+        *,
+        features: Sequence[str] = (),
+        target: str | Sequence[str],
+        privacy_unit: str | None = None,
+    ) -> Self:
+        """Fit the model to columns of a file, a database relation or a data frame.
+
+        The rows are read in batches. From Spark only sums arrive.
+
+        Args:
+            source: Path of a file, DuckDB relation, data frame or Spark data frame, as in
+                `discreet.table`.
+            features: Names of the feature columns. With declared columns they are known.
+            target: Name of the target column, or names of several.
+            privacy_unit: Name of the column that says whose a row is. Of each unit
+                `max_rows_per_unit` rows are used, and all rows are read into memory. Without it, no
+                unit may have more rows than that, and levels must be numbers in the source.
+
+        Returns:
+            The fitted model itself.
+
+        Raises:
+            BudgetExceeded: The account cannot pay. No row was read.
+            InvalidArgument: A column does not exist, or bounds or budget are missing or not valid.
+
+        Privacy:
+            The fit satisfies the budget for one privacy unit with at most `max_rows_per_unit` rows.
+            The account is charged before the rows are read.
+
+        Examples:
+            >>> import polars
+            >>> from discreet.models import PrivateLinearRegression
+            >>> frame = polars.DataFrame({"size": [1.0, 2.0] * 100, "cost": [2.0, 4.0] * 100})
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(0, 10))
+            >>> model.fit_source(frame, features=["size"], target="cost").coef_.shape
+            (1,)
         """
         targets = (target,) if isinstance(target, str) else tuple(target)
-        rows = SourceRows(source=open_source(source), names=tuple(features), targets=targets)
-        if not rows.names or not rows.targets:
+        names = tuple(features)
+        if self.columns is not None:
+            if names not in ((), self.columns.names):
+                raise InvalidArgument("features are those of columns: leave them out.")
+            names = self.columns.names
+        opened = open_source(source)
+        if not names or not targets:
             raise InvalidArgument("features and target must name columns.")
-        check_columns(rows.source, [*rows.names, *rows.targets])
+        rows: RowSource
+        if privacy_unit is None:
+            check_columns(opened, [*names, *targets])
+            rows = SourceRows(source=opened, names=names, targets=targets, columns=self.columns)
+        else:
+            levels = () if self.columns is None else self.columns.categories
+            check_columns(opened, [name for name in (*names, *targets) if name not in levels])
+            absent = [name for name in (*levels, privacy_unit) if name not in opened.columns]
+            if absent:
+                raise InvalidArgument(f"columns {absent} are not in the source.")
+            check_unit_type(privacy_unit, opened)
+            rows = UnitRows(
+                source=opened,
+                names=names,
+                targets=targets,
+                columns=self.columns,
+                unit=privacy_unit,
+                most=count("max_rows_per_unit", self.max_rows_per_unit),
+            )
         self._flat = isinstance(target, str)
-        self._fit_rows(rows, names=rows.names)
+        self._fit_rows(rows, names=names)
         return self
 
     def plan(self, *, features: int, outputs: int = 1) -> SufficientStatisticsPlan:
-        """Noise and guarantee of a fit, before a row is read."""
+        """Plan the noise of a fit, before a row is read.
+
+        Args:
+            features: Number of features.
+            outputs: Number of targets.
+
+        Returns:
+            The plan with its guarantee and noise.
+
+        Raises:
+            InvalidArgument: The budget or another argument is not valid.
+
+        Examples:
+            >>> from discreet.models import PrivateLinearRegression
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> round(model.plan(features=2).guarantee.rdp(2), 3)
+            2.0
+        """
         lattice = RowLattice.of(
             features=features,
             outputs=outputs,
@@ -229,6 +430,7 @@ class PrivateLinearRegression(LinearEstimator):
         private = isinstance(self.scaling, str) and self.scaling == "private"
         if self.constants != "exact":
             return self._published(lattice, private=private)
+        squares = probability("squares_share", self.squares_share, one=False)
         wanted = histogram_sensitivities(
             features, outputs, relation=self.relation, max_rows_per_unit=self.max_rows_per_unit
         )
@@ -239,11 +441,18 @@ class PrivateLinearRegression(LinearEstimator):
             rho=self.rho,
             relation=self.relation,
             max_rows_per_unit=self.max_rows_per_unit,
-            squares_share=self.squares_share,
-            smallest_share=0 if self.method != "adassp" else (1 - self.squares_share) / 3,
+            squares_share=squares / 2 if self._readable else squares,
+            residuals_share=squares / 2 if self._readable else 0,
+            smallest_share=0 if self.method != "adassp" else (1 - squares) / 3,
             scaling=wanted if private else (),
             scaling_share=self.scaling_share,
         )
+
+    @property
+    def _readable(self) -> bool:
+        """Whether coefficients are those of the rows, because no row is moved."""
+        private = isinstance(self.scaling, str) and self.scaling == "private"
+        return self.mapping == "weighted" or (self.mapping == "box" and not private)
 
     def _published(self, lattice: RowLattice, *, private: bool) -> SufficientStatisticsPlan:
         """Noise as published, if it keeps the nominal claim."""
@@ -254,7 +463,8 @@ class PrivateLinearRegression(LinearEstimator):
             or not isinstance(self.method, str)
         ):
             raise InvalidArgument(
-                "Published constants take epsilon and delta, a named method and a declared scaling."
+                "Published constants take epsilon and delta, a named method and a declared "
+                "scaling: scaling='bounds' or a ColumnScaling."
             )
         return plan_published(
             lattice,
@@ -270,9 +480,13 @@ class PrivateLinearRegression(LinearEstimator):
         plan = self.plan(features=rows.features, outputs=rows.outputs)
         solver = self._solver()
         if self.mapping == "weighted" and not plan.lattice.intercept:
-            raise InvalidArgument("mapping='weighted' needs fit_intercept=True: use 'box'.")
+            raise InvalidArgument(
+                "mapping='weighted' needs fit_intercept=True: use mapping='box' or 'ball'."
+            )
+        if self.columns is not None and self.bounds is not None:
+            raise InvalidArgument("Give bounds or columns, which have bounds, not both.")
         declared = declare(
-            bounds=self.bounds,
+            bounds=self.bounds if self.columns is None else self.columns.bounds,
             target_bounds=self.target_bounds,
             scaling=self.scaling,
             mapping=self.mapping,
@@ -281,13 +495,22 @@ class PrivateLinearRegression(LinearEstimator):
             outputs=rows.outputs,
             names=names,
         )
+        if self.columns is not None:
+            declared = replace(declared, dimensions=self.columns.dimensions)
         source = self._source
         with reserve_if_charged(self.account, plan.guarantee, label=self.label, rng=source) as held:
             mapped = row_map(rows, plan, declared=declared, rng=source)
             size = (plan.lattice.columns + plan.lattice.outputs) ** 2 + 1
             flat = rows.add_up(partial(flat_sums, mapped), start=empty(size))
-            moments = plan.release(read_sums(plan.lattice, flat), rows=mapped, rng=source)
-            del flat
+            sums = read_sums(plan.lattice, flat)
+            if plan.rows_public:
+                # A number that misfits lowered would tell of them.
+                sums = MomentSums(sums.total, rows.count_all())
+            moments = plan.release(sums, rows=mapped, rng=source)
+            del flat, sums
+            if plan.residuals is not None:
+                theta = project_psd(moments).theta
+                moments = plan.release_residuals(moments, rows, theta=theta, rng=source)
         self.receipt_ = None if held is None else held.receipt
         self.moments_ = moments
         self.guarantee_: Guarantee = moments.guarantee
@@ -299,7 +522,7 @@ class PrivateLinearRegression(LinearEstimator):
                 "Use method='psd'.",
                 stacklevel=3,
             )
-        self._fitted_to(rows.features, names)
+        self._fitted_to(rows.features if self.columns is None else len(self.columns.names), names)
         self._publish()
 
     def _solver(self) -> Solver:
@@ -335,7 +558,23 @@ class PrivateLinearRegression(LinearEstimator):
         return rows.target_center - rows.target_half, rows.target_center + rows.target_half
 
     def predict(self, X: Any) -> Floats:
-        """Predicted targets; rows are clipped and projected as in the fit."""
+        """Predict targets.
+
+        Args:
+            X: Features, one row per record. They are clipped and projected as in the fit.
+
+        Returns:
+            One prediction per record, or one row of predictions with several targets.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> model = model.fit(X, X @ [1, -0.5])
+            >>> model.predict(X[:3]).shape
+            (3,)
+        """
         x = self._new(X)
         rows = self.moments_.map
         theta = self.moments_.full(self.solution_.theta)
@@ -347,17 +586,149 @@ class PrivateLinearRegression(LinearEstimator):
     def intervals(
         self, *, confidence: float = 0.95, bound: float | None = None
     ) -> CoefficientIntervals:
-        """Intervals of slopes and intercepts that cover the noise: post-processing, at no cost.
+        """Compute confidence intervals of the coefficients.
 
-        ``bound``, if declared, bounds the norm of the coefficients in mapped units (how many half
-        ranges of the target a prediction moves from the center to the edge of the ball).
+        They cover the noise and the sampling error of the rows.
+
+        Args:
+            confidence: Confidence level, between 0 and 1.
+            bound: Public bound of the norm of the coefficients in mapped units, if you know one. It
+                makes the intervals shorter.
+
+        Returns:
+            Lower and upper ends and standard errors of slopes and intercepts.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+            Unsupported: The fit released no sums of squares, or `mapping` moved rows: `"ball"`,
+                `"row"`, or `"box"` with a private scaling. Their coefficients are not those of the
+                rows.
+
+        Privacy:
+            Post-processing of released moments. It costs no budget.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> model = model.fit(X, X @ [1, -0.5])
+            >>> intervals = model.intervals()
+            >>> bool((intervals.low <= intervals.high).all())
+            True
         """
-        return coefficient_intervals(self._inference(), confidence=confidence, bound=bound)
+        return coefficient_intervals(self._readable_inference(), confidence=confidence, bound=bound)
+
+    def summary(self) -> InferenceTable:
+        """Return the table of coefficients, as statsmodels prints it.
+
+        Returns:
+            Estimate, standard error, test, p-value and interval of each coefficient. `print` shows
+            it as text, notebooks as HTML; `rows`, `to_pandas` and others take `confidence`.
+
+        Raises:
+            Unsupported: The fit released no sums of squares, or `mapping` moved rows, as in
+                `intervals`.
+
+        Privacy:
+            Post-processing of released moments. It costs no budget.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> model = model.fit(X, X @ [1, -0.5])
+            >>> [row["term"] for row in model.summary().rows()]
+            ['intercept', 'x0', 'x1']
+        """
+        inference = self._readable_inference()
+        found = coefficient_intervals(inference)
+        moments, outputs = self.moments_, len(found.slope)
+        names = getattr(self, "feature_names_in_", None)
+        terms = [f"x{place}" for place in range(found.slope.shape[1])] if names is None else names
+        if self.columns is not None:
+            terms = self.columns.terms
+        level = int(bool(moments.intercept))
+        shown = ["intercept"] * level + [str(term) for term in terms]
+        estimates, errors = (
+            np.column_stack([at] * level + [slopes]) if level else slopes
+            for at, slopes in (
+                (found.intercept, found.slope),
+                (found.intercept_std, found.slope_std),
+            )
+        )
+        outer = range(outputs)
+        low, high = (end.tolist() for end in self.target_range_)
+        notes = [
+            "Standard errors cover the sample and the noise, also where residuals spread "
+            "unequally. Targets beyond "
+            + ", ".join(f"[{short(a)}, {short(b)}]" for a, b in zip(low, high, strict=True))
+            + " were clipped."
+        ]
+        if not found.identified:
+            notes.append(
+                "Not determined: the noise is larger than what the rows say about this "
+                "coefficient. More rows, more budget or fewer columns would help."
+            )
+        elif self.penalty_ > 0:
+            notes.append("`coef_` is shrunk by a penalty, the estimates here are not.")
+        return InferenceTable(
+            model="Private linear regression",
+            key_columns=("term",) if self._flat else ("output", "term"),
+            terms=tuple(
+                (name,) if self._flat else (str(output), name) for output in outer for name in shown
+            ),
+            coefficients=estimates.ravel(),
+            standard_errors=errors.ravel(),
+            degrees_of_freedom=max(moments.rows - moments.columns, 1.0),
+            estimand=_ESTIMAND[self.mapping],
+            facts=(
+                ("Rows", f"about {short(round(max(moments.rows, 0.0)))}" + _WEIGHTS[self.mapping]),
+                ("Method", f"{self.solution_.method}, mapping {self.mapping!r}"),
+            ),
+            notes=tuple(notes),
+            guarantee=moments.guarantee,
+        )
 
     def predict_interval(self, X: Any, *, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Lower and upper ends between which a new target lies."""
+        """Compute intervals for new targets.
+
+        Args:
+            X: Features, one row per record.
+            confidence: Probability with which a new target lies in its interval, between 0 and 1.
+
+        Returns:
+            Lower and upper ends, one per record.
+
+        Raises:
+            InvalidArgument: `confidence` is not between 0 and 1.
+            Unsupported: The fit released no sums of squares.
+
+        Examples:
+            >>> import numpy
+            >>> from discreet.models import PrivateLinearRegression
+            >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+            >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+            >>> model = model.fit(X, X @ [1, -0.5])
+            >>> low, high = model.predict_interval(X[:3])
+            >>> bool((low <= high).all())
+            True
+        """
         _, low, high = prediction_intervals(self._inference(), self._new(X), confidence=confidence)
         return (low[:, 0], high[:, 0]) if self._flat else (low, high)
+
+    def _readable_inference(self) -> Inference:
+        """The law of coefficients that are those of the rows; others are refused."""
+        self._fitted()
+        if not self._readable:
+            scaled = " with scaling='private'" if self.mapping == "box" else ""
+            raise Unsupported(
+                f"mapping={self.mapping!r}{scaled} moves rows but not their targets: it is for "
+                "prediction, and its coefficients are not those of the rows. Fit with "
+                "mapping='weighted' (or 'box' with scaling='bounds') for intervals and a summary."
+            )
+        return self._inference()
 
     def _inference(self) -> Inference:
         self._fitted()

@@ -18,6 +18,7 @@ import numpy as np
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
+from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian
 from discreet.models._model_inputs import Floats
@@ -35,25 +36,71 @@ ADASSP_RHO = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Coefficients:
-    """Coefficients in mapped units (columns x outputs), and the penalty they were found with."""
+    """Coefficients in mapped units, with the penalty that was used.
+
+    Attributes:
+        theta: Coefficients, columns x outputs.
+        penalty: Penalty that was added to the diagonal of the matrix.
+        method: Name of the method.
+        smallest: Smallest eigenvalue of the noisy matrix with the penalty.
+        condition: Condition number of this matrix.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+        >>> model = model.fit(X, X @ [1, -0.5])
+        >>> from discreet.models import regression
+        >>> regression.project_psd(model.moments_).theta.shape
+        (3, 1)
+    """
 
     theta: Floats
     penalty: float
     method: str
     smallest: float
-    """The smallest eigenvalue of the noisy matrix with the penalty."""
     condition: float
 
     @property
     def stable(self) -> bool:
-        """Whether the matrix that was inverted is positive definite (else it is garbage: M23)."""
+        """Whether the inverted matrix is positive definite.
+
+        If it is not, the coefficients are meaningless.
+        """
         return self.smallest > 0
 
 
 def ridge(
     moments: NoisySufficientStatistics, penalty: float, *, method: str = "ridge"
 ) -> Coefficients:
-    """``(G + penalty I)^-1 b`` (K3)."""
+    """Solve the noisy normal equations with a given penalty.
+
+    Args:
+        moments: Released moments.
+        penalty: Number that is added to the diagonal of the Gram matrix, zero or above.
+        method: Name for the result.
+
+    Returns:
+        The coefficients.
+
+    Raises:
+        InvalidArgument: `penalty` is negative or not finite.
+        Unsupported: The matrix is singular.
+
+    Privacy:
+        Post-processing of released moments. It costs no budget.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+        >>> model = model.fit(X, X @ [1, -0.5])
+        >>> from discreet.models import regression
+        >>> regression.ridge(model.moments_, 10.0).penalty
+        10.0
+    """
     if not 0 <= penalty < math.inf:
         raise InvalidArgument(f"penalty must be finite and not negative, got {penalty}.")
     matrix = moments.gram + penalty * np.eye(moments.columns)
@@ -74,7 +121,32 @@ def ridge(
 
 
 def ssp(moments: NoisySufficientStatistics) -> Coefficients:
-    """Plain sufficient-statistics perturbation, without any penalty: unstable (K10)."""
+    """Solve the noisy normal equations without a penalty (SSP).
+
+    The result is unstable if the noise is large. `project_psd` is more robust.
+
+    Args:
+        moments: Released moments.
+
+    Returns:
+        The coefficients.
+
+    Raises:
+        Unsupported: The matrix is singular.
+
+    Privacy:
+        Post-processing of released moments. It costs no budget.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+        >>> model = model.fit(X, X @ [1, -0.5])
+        >>> from discreet.models import regression
+        >>> regression.ssp(model.moments_).penalty
+        0.0
+    """
     return ridge(moments, 0.0, method="ssp")
 
 
@@ -84,21 +156,64 @@ def noise_edge(moments: NoisySufficientStatistics) -> float:
 
 
 def project_psd(moments: NoisySufficientStatistics) -> Coefficients:
-    """The least penalty that lifts the noisy matrix above the edge of its own noise (K33).
+    """Solve with the smallest penalty that lifts the matrix above its own noise.
 
-    Theorem: post-processing; the penalty is a function of the released matrix, so the smallest
-        eigenvalue costs nothing.
+    Args:
+        moments: Released moments.
+
+    Returns:
+        The coefficients.
+
+    Privacy:
+        Post-processing of released moments. It costs no budget.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+        >>> model = model.fit(X, X @ [1, -0.5])
+        >>> from discreet.models import regression
+        >>> regression.project_psd(model.moments_).stable
+        True
+
+    References:
+        [Proof](../theory/theorems.md#models.regression.ssp_and_adassp.project_psd).
     """
+    # Theorem: post-processing; the penalty is a function of the released matrix, so the smallest
+    #   eigenvalue costs nothing.
     least = float(np.linalg.eigvalsh(moments.gram)[0])
     return ridge(moments, max(0.0, noise_edge(moments) - least), method="psd")
 
 
 def adassp(moments: NoisySufficientStatistics) -> Coefficients:
-    """The penalty from a separately released smallest eigenvalue (K11, K12, K32).
+    """Solve with a penalty from a released smallest eigenvalue (AdaSSP).
 
-    With the exact joint calibration the target is the edge of the noise, ``sigma (sqrt(2 d) + 2)``,
-    and two deviations are taken off the eigenvalue; with the published constants both are as
-    published.
+    Args:
+        moments: Released moments that contain the smallest eigenvalue.
+
+    Returns:
+        The coefficients.
+
+    Raises:
+        InvalidArgument: The moments do not contain the smallest eigenvalue.
+
+    Privacy:
+        Post-processing of released moments. It costs no budget.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression, regression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(
+        ...     rho=1, bounds=(0, 10), target_bounds=(-10, 20), method="adassp"
+        ... )
+        >>> model = model.fit(X, X @ [1, -0.5])
+        >>> regression.adassp(model.moments_).method
+        'adassp'
+
+    References:
+        Wang (2018).
     """
     if moments.smallest is None or moments.sigma_smallest is None:
         raise InvalidArgument("moments must hold a smallest eigenvalue: plan them for AdaSSP.")
@@ -123,16 +238,43 @@ _PRIORS = np.exp(np.linspace(math.log(1e-6), math.log(1e3), 91))
 
 
 def shrink(moments: NoisySufficientStatistics) -> Coefficients:
-    """Empirical Bayes on released moments: for `PrivateLinearRegression(method=shrink)`.
+    """Shrink coefficients by empirical Bayes.
 
-    Theorem: post-processing; private as the moments are.
-    Proof: nothing but released numbers and public noise levels is used. With
-        ``b = G theta + X'e + noise`` and ``G`` known up to symmetric noise, ``b - G theta`` has the
-        variance ``s^2 G + sigma_b^2 + sigma_G^2 |theta|^2 / 2`` in each direction; so the posterior
-        mean is ``tau^2 l / (tau^2 l^2 + v)`` times ``b`` along an eigenvector with eigenvalue l.
-    Source: Robbins 1956; Stein 1981 for the idea; K9 for the noise of the matrix.
-    Needs: moments with an intercept and with sums of squares.
+    Use it as `PrivateLinearRegression(method=shrink)`.
+
+    Args:
+        moments: Released moments with an intercept and with sums of squares.
+
+    Returns:
+        The coefficients.
+
+    Raises:
+        InvalidArgument: The moments lack an intercept or sums of squares.
+
+    Privacy:
+        Post-processing of released moments. It costs no budget.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+        >>> model = model.fit(X, X @ [1, -0.5])
+        >>> from discreet.models import regression
+        >>> regression.shrink(model.moments_).method
+        'shrunken'
+
+    References:
+        Robbins (1956). Stein (1981).
+        [Proof](../theory/theorems.md#models.regression.ssp_and_adassp.shrink).
     """
+    # Theorem: post-processing; private as the moments are.
+    # Proof: nothing but released numbers and public noise levels is used. With
+    #   `b = G theta + X'e + noise` and `G` known up to symmetric noise, `b - G theta` has the
+    #   variance `s^2 G + sigma_b^2 + sigma_G^2 |theta|^2 / 2` in each direction; so the posterior
+    #   mean is `tau^2 l / (tau^2 l^2 + v)` times `b` along an eigenvector with eigenvalue l.
+    # Source: Robbins 1956; Stein 1981 for the idea; K9 for the noise of the matrix.
+    # Needs: moments with an intercept and with sums of squares.
     if not moments.intercept or moments.squares is None:
         raise InvalidArgument("shrink needs moments with an intercept and sums of squares.")
     first = max(float(moments.gram[0, 0]), 2 * moments.sigma)
@@ -196,15 +338,38 @@ def _filter(
 def select_features(
     moments: NoisySufficientStatistics, *, keep: int, output: int = 0
 ) -> tuple[int, ...]:
-    """The features that explain most, one after the other, by the noisy moments.
+    """Select the features that explain most, by the noisy moments.
 
-    Use the result with `NoisySufficientStatistics.subset`: noise in a small matrix does less harm.
+    This is forward selection. Use the result with `NoisySufficientStatistics.subset`.
 
-    Theorem: post-processing (K39): the moments were paid for, the choice is free.
-    Proof: only released numbers are used. At each step the feature is taken whose residual product
-        with the target, over the root of its own square, is largest: forward selection, with the
-        penalty that lifts the matrix above its noise (K33).
+    Args:
+        moments: Released moments.
+        keep: Number of features to select.
+        output: Index of the target.
+
+    Returns:
+        Indices of the features, the most important first.
+
+    Raises:
+        InvalidArgument: `keep` or `output` is too large.
+
+    Privacy:
+        Post-processing of released moments. It costs no budget.
+
+    Examples:
+        >>> import numpy
+        >>> from discreet.models import PrivateLinearRegression
+        >>> X = numpy.random.default_rng(1).uniform(0, 10, (500, 2))
+        >>> model = PrivateLinearRegression(rho=1, bounds=(0, 10), target_bounds=(-10, 20))
+        >>> model = model.fit(X, X @ [1, -0.5])
+        >>> from discreet.models import regression
+        >>> len(regression.select_features(model.moments_, keep=1))
+        1
     """
+    # Theorem: post-processing (K39): the moments were paid for, the choice is free.
+    # Proof: only released numbers are used. At each step the feature is taken whose residual
+    #   product with the target, over the root of its own square, is largest: forward selection,
+    #   with the penalty that lifts the matrix above its noise (K33).
     many = count("keep", keep)
     first = moments.columns - len(moments.kept)
     if many > len(moments.kept):
@@ -298,7 +463,7 @@ def plan_published(
     spent = plan.guarantee.epsilon(failure)
     if certified and spent > nominal:
         raise NotCertified(
-            f"The published noise costs epsilon {spent:.4g} at delta {failure:g}, not the "
+            f"The published noise costs epsilon {short(spent)} at delta {failure:g}, not the "
             f"nominal {nominal:g}: use constants='exact'."
         )
     return plan

@@ -35,15 +35,15 @@ class TheilSen:
     """Private medians of the predictions of random pairs, at two private quartiles.
 
     ``matchings``: how often all rows are matched; more of them waste less of the rows, at no cost.
-
-    Theorem: epsilon-DP (or rho-zCDP, for a budget in rho), under add/remove and replace-one.
-    Proof: docs/theory/regression-methods.md. Uniform matchings of n and of n + 1 rows can be drawn
-        together such that they differ in one pair, which is there, gone or replaced: a median score
-        ``2 below - pairs`` moves by at most two for each matching. Mixing over matchings keeps pure
-        and concentrated bounds, because both are quasi-convex in the pair of laws.
-    Source: Alabi, McMillan, Sarathy, Smith, Vadhan 2022.
-    Needs: one feature; rows in memory.
     """
+
+    # Theorem: epsilon-DP (or rho-zCDP, for a budget in rho), under add/remove and replace-one.
+    # Proof: docs/theory/regression-methods.md. Uniform matchings of n and of n + 1 rows can be
+    #   drawn together such that they differ in one pair, which is there, gone or replaced: a median
+    #   score `2 below - pairs` moves by at most two for each matching. Mixing over matchings keeps
+    #   pure and concentrated bounds, because both are quasi-convex in the pair of laws.
+    # Source: Alabi, McMillan, Sarathy, Smith, Vadhan 2022.
+    # Needs: one feature; rows in memory.
 
     name: str = "theil_sen"
     matchings: int = 8

@@ -7,17 +7,23 @@ hardly above its noise they become wide, which is the truth.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 from scipy.special import stdtrit
 
+from discreet.accounting.guarantee import Guarantee
 from discreet.core._validate import positive, probability
 from discreet.core.errors import Unsupported
-from discreet.models._model_inputs import Floats
+from discreet.core.tabular import Record
+from discreet.models._model_inputs import Flags, Floats
 from discreet.models.regression.ssp_and_adassp import Coefficients, noise_edge
-from discreet.models.regression.sufficient_statistics import NoisySufficientStatistics
+from discreet.models.regression.sufficient_statistics import (
+    NoisySufficientStatistics,
+    residual_variance,
+)
+from discreet.query.result import FixedResult, check_confidence, records
 
 # For what is estimated in the covariance itself.
 _WIDER = 1.03
@@ -36,35 +42,97 @@ class Inference:
     """Without penalty (columns x outputs)."""
     shrunk: Floats
     """As fitted, with the penalty."""
-    covariance: Floats
-    """Of each output (outputs x columns x columns)."""
+    noise: Floats
+    """Covariance by the noise, of each output (outputs x columns x columns)."""
+    sampling: Floats
+    """Covariance by the sample, where errors spread equally everywhere."""
+    scores: Floats
+    """The same by released squared residuals, which say where they do not (with their noise)."""
+    inverse: Floats
+    """Inverse of the noisy matrix."""
     residual: Floats
     """Variance of the residuals, upward, in mapped units."""
-    identified: bool
-    """Whether the noisy matrix stands clear of its noise in every direction (no penalty needed)."""
     moments: NoisySufficientStatistics = field(repr=False)
 
+    def variance(self, output: int, change: Floats) -> Floats:
+        """Variances of combinations of coefficients, one for each row of ``change``.
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CoefficientIntervals:
-    """Intervals in original units: slopes (outputs x features), then intercepts."""
+        The sample counts by the larger of what both ways of estimating it say.
+        """
+        noise, equal, found = (
+            np.einsum("ij,jk,ik->i", change, one[output], change)
+            for one in (self.noise, self.sampling, self.scores)
+        )
+        return np.asarray(noise + np.maximum(np.maximum(equal, found), 0.0))
+
+    def determined(self, change: Floats) -> Flags:
+        """Which combinations stand clear of the noise of the matrix."""
+        # Proof: what the rows know of a combination c is `1 / (c' G^-1 c)`; the noise moves that by
+        #   a normal of deviation `sigma |G^-1 c|^2 / (c' G^-1 c)^2`. For an eigenvector this says
+        #   that its eigenvalue is above the edge of the noise.
+        known = change @ self.inverse
+        size = np.einsum("ij,ij->i", known, change)
+        return np.asarray(size > noise_edge(self.moments) * np.square(known).sum(axis=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CoefficientIntervals(FixedResult):
+    """The table of coefficients in original units: slopes (outputs x features), intercepts.
+
+    The value of a coefficient is the estimate without penalty or, with a declared bound and where
+    its interval is shorter, the penalized one. The interval of a coefficient that the noise hides
+    is the whole line, and its standard error is infinite.
+    """
 
     confidence: float
+    slope: Floats
     low: Floats
     high: Floats
-    std: Floats
+    slope_std: Floats
+    intercept: Floats
     intercept_low: Floats
     intercept_high: Floats
     intercept_std: Floats
     identified: bool
+    guarantee: Guarantee | None = None
+
+    def rows(self, confidence: float | None = None) -> list[Record]:
+        """List each coefficient: those of each output, then its intercept.
+
+        Args:
+            confidence: That of the intervals, if it is given.
+
+        Returns:
+            One record for each: output, term, value, std, low and high.
+        """
+        check_confidence(confidence, self.confidence)
+        outputs, features = self.low.shape
+        terms = [*(f"feature {place}" for place in range(features)), "intercept"]
+        value, low, high, std = (
+            np.column_stack(pair).ravel()
+            for pair in (
+                (self.slope, self.intercept),
+                (self.low, self.intercept_low),
+                (self.high, self.intercept_high),
+                (self.slope_std, self.intercept_std),
+            )
+        )
+        keys = product(range(outputs), terms)
+        return records(("output", "term"), keys, value=value, std=std, low=low, high=high)
+
+    def _title(self) -> str:
+        note = "" if self.identified else ", some not determined: the noise is too large"
+        return f"Coefficients{note}"
+
+    @property
+    def _confidence(self) -> float:
+        return self.confidence
 
 
 def infer(moments: NoisySufficientStatistics, solution: Coefficients) -> Inference:
-    """The law of the error, from released moments alone.
-
-    Needs: the sums of squares (``squares_share`` above zero); errors of about the same variance
-        everywhere. What is estimated is the coefficient of clipped and projected rows.
-    """
+    """The law of the error, from released moments alone."""
+    # Needs: the sums of squares (`squares_share` above zero). Errors may spread unequally if
+    #   `moments.scores` was released. What is estimated is the coefficient of the mapped rows.
     if moments.squares is None or moments.sigma_squares is None:
         raise Unsupported("Intervals need y'y: fit with squares_share above 0.")
     d, k = moments.cross.shape
@@ -75,55 +143,43 @@ def infer(moments: NoisySufficientStatistics, solution: Coefficients) -> Inferen
     inverse = (vectors / safe) @ vectors.T
     definite = (vectors * np.maximum(values, 0.0)) @ vectors.T
     theta = inverse @ moments.cross
-    residual = np.array([_residual(moments, solution.theta[:, i], i) for i in range(k)])
-    covariance = np.empty((k, d, d))
+    residual = residual_variance(moments, solution.theta)
+    noise, sampled, scores = (np.empty((k, d, d)) for _ in range(3))
     for i in range(k):
         t = theta[:, i]
-        noise = moments.sigma_cross**2 + moments.sigma**2 * float(t @ t) / 2
-        middle = residual[i] * definite + noise * np.eye(d)
-        middle += moments.sigma**2 / 2 * np.outer(t, t)
-        covariance[i] = inverse @ middle @ inverse * _WIDER**2
+        level = moments.sigma_cross**2 + moments.sigma**2 * float(t @ t) / 2
+        middle = level * np.eye(d) + moments.sigma**2 / 2 * np.outer(t, t)
+        sampled[i] = inverse @ (residual[i] * definite) @ inverse * _WIDER**2
+        noise[i] = inverse @ middle @ inverse * _WIDER**2
+        scores[i] = sampled[i]
+        if moments.scores is not None:
+            scores[i] = inverse @ moments.scores[i] @ inverse * _WIDER**2
     return Inference(
         theta=theta,
         shrunk=solution.theta,
-        covariance=covariance,
+        noise=noise,
+        sampling=sampled,
+        scores=scores,
+        inverse=inverse,
         residual=residual,
-        identified=bool(values[0] >= noise_edge(moments)),
         moments=moments,
     )
-
-
-def _residual(moments: NoisySufficientStatistics, theta: Floats, output: int) -> float:
-    """Variance of the residuals: estimated, and one deviation of its own error more."""
-    assert moments.squares is not None  # noqa: S101 - checked by the caller
-    assert moments.sigma_squares is not None  # noqa: S101 - checked by the caller
-    free = max(moments.rows - len(theta), 1.0)
-    total = moments.squares[output] - 2 * theta @ moments.cross[:, output]
-    total += theta @ moments.gram @ theta
-    found = max(0.0, float(total) / free)
-    norm = float(theta @ theta)
-    error = math.hypot(
-        moments.sigma_squares, 2 * math.sqrt(norm) * moments.sigma_cross, norm * moments.sigma
-    )
-    return min(1.0, found + math.hypot(error / free, found * math.sqrt(2 / free)))
 
 
 def coefficient_intervals(
     inference: Inference, *, confidence: float = 0.95, bound: float | None = None
 ) -> CoefficientIntervals:
-    """Intervals for slopes and intercepts in original units.
-
-    Theorem: to first order, each covers the coefficient of the mapped rows with at least
-        ``confidence``.
-    Proof: `Inference`; simulated over a grid in the tests. With ``bound``, a declared bound of the
-        norm of the mapped coefficients, the penalized solution is used where that is shorter: its
-        bias is at most ``penalty |row of the inverse| bound``.
-    """
+    """Intervals for slopes and intercepts in original units."""
+    # Theorem: to first order, each covers the coefficient of the mapped rows with at least
+    #   `confidence`.
+    # Proof: `Inference`; simulated over a grid in the tests. With `bound`, a declared bound of the
+    #   norm of the mapped coefficients, the penalized solution is used where that is shorter: its
+    #   bias is at most `penalty |row of the inverse| bound`.
     moments = inference.moments
     z = _quantile(moments, confidence)
     rows, grid = moments.map, moments.map.lattice
     if not rows.linear:
-        raise Unsupported("Coefficients in original units need mapping='ball' or 'box'.")
+        raise Unsupported("Coefficients in original units need mapping='weighted' or 'box'.")
     first = grid.columns - grid.features
     change = np.zeros((len(moments.kept) + 1, moments.columns))
     per = 1 / (rows.scale * rows.radius)
@@ -132,25 +188,30 @@ def coefficient_intervals(
         change[-1, first + row] = -per[place] * rows.center[place]
     if first:
         change[-1, 0] = moments.intercept
-    slopes = np.full((grid.outputs, grid.features, 3), 0.0)
-    levels = np.empty((grid.outputs, 3))
+    slopes = np.full((grid.outputs, grid.features, 4), 0.0)
+    levels = np.empty((grid.outputs, 4))
+    known = inference.determined(change)
     for i in range(grid.outputs):
-        center, std, half = _unpenalized(inference, i, change, z)
+        std = np.where(known, np.sqrt(inference.variance(i, change)), np.inf)
+        center, half = change @ inference.theta[:, i], z * std
         if bound is not None:
             center, std, half = _shorter(inference, i, change, z, bound, (center, std, half))
         unit = rows.target_half[i]
-        found = np.column_stack((center - half, center + half, std)) * unit
+        found = np.column_stack((center - half, center + half, std, center)) * unit
         slopes[i, list(moments.kept)] = found[:-1]
-        levels[i] = found[-1] + [rows.target_center[i], rows.target_center[i], 0.0]
+        levels[i] = found[-1] + rows.target_center[i] * np.array([1.0, 1.0, 0.0, 1.0])
     return CoefficientIntervals(
         confidence=confidence,
+        slope=slopes[:, :, 3],
         low=slopes[:, :, 0],
         high=slopes[:, :, 1],
-        std=slopes[:, :, 2],
+        slope_std=slopes[:, :, 2],
+        intercept=levels[:, 3],
         intercept_low=levels[:, 0],
         intercept_high=levels[:, 1],
         intercept_std=levels[:, 2],
-        identified=inference.identified,
+        identified=bool(known.all()),
+        guarantee=moments.guarantee,
     )
 
 
@@ -158,14 +219,6 @@ def _quantile(moments: NoisySufficientStatistics, confidence: float) -> float:
     """Student's: few rows know little of the variance of their residuals."""
     inside = float(probability("confidence", confidence, zero=False, one=False))
     return float(stdtrit(max(moments.rows - moments.columns, 1.0), (1 + inside) / 2))
-
-
-def _unpenalized(
-    inference: Inference, output: int, change: Floats, z: float
-) -> tuple[Floats, Floats, Floats]:
-    variance = np.einsum("ij,jk,ik->i", change, inference.covariance[output], change)
-    std = np.sqrt(np.maximum(variance, 0.0))
-    return change @ inference.theta[:, output], std, z * std
 
 
 def _shorter(
@@ -210,10 +263,8 @@ def prediction_intervals(
     first = rows.lattice.columns - rows.lattice.features
     design = full[:, [*range(first), *(first + place for place in moments.kept)]]
     fitted, plain = design @ inference.shrunk, design @ inference.theta
-    variance = np.einsum("ij,kjl,il->ik", design, inference.covariance, design)
-    half = np.abs(fitted - plain) + z * np.sqrt(
-        np.maximum(variance, 0.0) + inference.residual * _WIDER**2
-    )
+    variance = np.column_stack([inference.variance(i, design) for i in range(fitted.shape[1])])
+    half = np.abs(fitted - plain) + z * np.sqrt(variance + inference.residual * _WIDER**2)
     ends = (np.clip(fitted + side * half, -1.0, 1.0) for side in (0.0, -1.0, 1.0))
     middle, low, high = (rows.target_center + rows.target_half * end for end in ends)
     return middle, low, high

@@ -227,11 +227,9 @@ def optimal_quadtree(found: BoxLattice) -> BoxStrategy:
 
 
 def product_boxes(axes: Sequence[AxisBlocks]) -> BoxStrategy:
-    """All combinations of the blocks of each axis; shares multiply.
-
-    Proof: it is the Kronecker product of the axes' matrices with rows weighted by their shares:
-        one noise for all rows is what shares do to groups.
-    """
+    """All combinations of the blocks of each axis; shares multiply."""
+    # Proof: it is the Kronecker product of the axes' matrices with rows weighted by their shares:
+    #   one noise for all rows is what shares do to groups.
     each = [one.blocks for one in axes]
     return BoxStrategy(
         shape=tuple(one.shape[0] for one in each),
@@ -250,8 +248,8 @@ def optimal_boxes(found: BoxLattice, starts: Iterable[BoxStrategy]) -> BoxStrate
         noise: the problem is convex, all shapes are taken and those that get nothing are dropped.
         Laplace noise: from each start, shapes are added, left out or changed one at a time, with
         the shares at which all slopes agree, until nothing helps.
-    Source: F30, F40; docs/theory/grids.md.
     """
+    # Source: F30, F40; docs/theory/grids.md.
     if found.price.family == "gaussian":
         shares = _last(found, np.full(found.cells.shape, 1 / found.cells.size))
         kept = shares > _KEPT

@@ -101,13 +101,11 @@ class BoxStrategy:
         )
 
     def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:
-        """The best linear unbiased estimate of each cell, in O(cells x shapes).
-
-        Theorem: it is ``C b`` with ``b = A^T Sigma^-1 y`` and ``C = (A^T Sigma^-1 A)^-1``.
-        Proof: C is a sum over the shapes m of the lattice of ``c_m P_m``, P_m averaging over boxes
-            of that shape and c the mixed differences of ``1 / lambda`` (summation by parts).
-        Source: docs/theory/grids.md; F27, F40.
-        """
+        """The best linear unbiased estimate of each cell, in O(cells x shapes)."""
+        # Theorem: it is `C b` with `b = A^T Sigma^-1 y` and `C = (A^T Sigma^-1 A)^-1`.
+        # Proof: C is a sum over the shapes m of the lattice of `c_m P_m`, P_m averaging over boxes
+        #   of that shape and c the mixed differences of `1 / lambda` (summation by parts).
+        # Source: docs/theory/grids.md; F27, F40.
         found = np.zeros(self.padded)
         for group, shape, sides, variance in zip(
             noisy, self.shapes(), self.sides, noise, strict=True
@@ -116,13 +114,11 @@ class BoxStrategy:
         return floats(self._averaged(found, noise)[tuple(map(slice, self.shape))])
 
     def variance(self, ends: Ends, noise: Floats) -> Floats:
-        """The exact variance of the answers to rectangles.
-
-        Theorem: ``sum over (i, j, ...) of q_i q_j ... / lambda_(ij...)`` with the drops q of each
-            axis' energies, and lambda the sum of ``cells of the box / noise`` over all groups whose
-            boxes are no longer than (i, j, ...) along any axis.
-        Proof: docs/theory/grids.md.
-        """
+        """The exact variance of the answers to rectangles."""
+        # Theorem: `sum over (i, j, ...) of q_i q_j ... / lambda_(ij...)` with the drops q of each
+        #   axis' energies, and lambda the sum of `cells of the box / noise` over all groups whose
+        #   boxes are no longer than (i, j, ...) along any axis.
+        # Proof: docs/theory/grids.md.
         held = self._inverse(noise)[None]
         for (a, b), chain in zip(ends, self.chains, strict=True):
             drops = self._drops(np.ravel(a), np.ravel(b), chain)
@@ -142,11 +138,9 @@ class BoxStrategy:
         return float((drops(held) * self._inverse(noise)).sum())
 
     def terms(self, ends: Sequence[tuple[int, int]], noise: Floats) -> Terms:
-        """The weights of the noise in the answer to one rectangle, and how often each occurs.
-
-        Proof: a box e of shape g has weight ``e^T C w / v_g``, and ``e^T P_m w`` is, axis by axis,
-            the overlap of w with the block of side max(m, g) that holds e, scaled to side g.
-        """
+        """The weights of the noise in the answer to one rectangle, and how often each occurs."""
+        # Proof: a box e of shape g has weight `e^T C w / v_g`, and `e^T P_m w` is, axis by axis,
+        #   the overlap of w with the block of side max(m, g) that holds e, scaled to side g.
         mixed = self._mixed(noise)
         found = []
         for sides, variance in zip(self.sides, noise, strict=True):
@@ -159,12 +153,10 @@ class BoxStrategy:
         return tuple(found)
 
     def largest_weights(self, noise: Floats) -> Floats:
-        """No noise of a group has a larger weight in any rectangle.
-
-        Proof: as in `terms` the weight is a sum over shapes m >= g of coefficients times overlaps
-            that lie between 0 and the cells of the box: at most the sum of the positive
-            coefficients, or of the negative ones.
-        """
+        """No noise of a group has a larger weight in any rectangle."""
+        # Proof: as in `terms` the weight is a sum over shapes m >= g of coefficients times overlaps
+        #   that lie between 0 and the cells of the box: at most the sum of the positive
+        #   coefficients, or of the negative ones.
         inverse = self._inverse(noise)
         found = []
         for sides, variance in zip(self.sides, noise, strict=True):

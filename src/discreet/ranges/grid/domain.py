@@ -27,7 +27,21 @@ Ends: TypeAlias = tuple[tuple[Ints, Ints], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class GridDomain:
-    """All combinations of the cells of declared axes."""
+    """Combine domains into all combinations of their cells.
+
+    Args:
+        domains: Domain of each axis.
+
+    Raises:
+        InvalidArgument: There is no axis, or there are more than 2**26 cells.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> axes = (ranges.integers(0, 3), ranges.ordered(["a", "b"]))
+        >>> grid = ranges.grid.GridDomain(domains=axes)
+        >>> grid.shape
+        (4, 2)
+    """
 
     domains: tuple[Domain, ...]
 
@@ -39,24 +53,36 @@ class GridDomain:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Cells of each axis."""
+        """Number of cells of each axis."""
         return tuple(domain.size for domain in self.domains)
 
     @property
     def size(self) -> int:
-        """How many cells there are."""
+        """Number of all cells."""
         return math.prod(self.shape)
 
     @cached_property
     def labels(self) -> tuple[tuple[object, ...], ...]:
-        """The labels of each axis."""
+        """Labels of the cells of each axis."""
         return tuple(tuple(map(one.label, range(one.size))) for one in self.domains)
 
     def ends(self, spans: Sequence[Any]) -> Ends:
-        """Cells of rectangles from a pair (lower, upper) of labels for each axis.
+        """Translate the labels of rectangles into cells.
 
-        None stands for a whole axis, and within a pair for an open end. The ends of all axes are
-        broadcast against each other: numbers make one rectangle, arrays make many.
+        Args:
+            spans: For each axis a pair (lower, upper) of labels. None stands for a whole axis, and
+                in a pair for an open end. Arrays of labels are broadcast against each other and
+                make many rectangles.
+
+        Returns:
+            First and last cell of each axis, counted from zero.
+
+        Raises:
+            InvalidArgument: There is not one pair for each axis, or a label is not in the domain.
+
+        Examples:
+            >>> [(int(first), int(last)) for first, last in grid.ends([(0, 1), None])]
+            [(0, 1), (0, 1)]
         """
         if len(spans) != len(self.domains):
             raise InvalidArgument(
@@ -73,7 +99,15 @@ class GridDomain:
         return tuple(zip(both[0::2], both[1::2], strict=True))
 
     def content(self) -> list[dict[str, Any]]:
-        """As JSON."""
+        """Return the domain as JSON-compatible data.
+
+        Returns:
+            One dictionary for each axis.
+
+        Examples:
+            >>> grid.content()[0]
+            {'kind': 'integers', 'lower': 0, 'upper': 3}
+        """
         return [domain.content() for domain in self.domains]
 
     def __str__(self) -> str:
@@ -127,22 +161,62 @@ GridWorkload: TypeAlias = ProductWorkload | MarginalWorkload | RectangleWorkload
 
 
 def all_rectangles() -> ProductWorkload:
-    """Every rectangle, each equally likely."""
+    """Weight every rectangle equally.
+
+    Returns:
+        A workload for `plan_grid`.
+
+    Examples:
+        >>> str(ranges.grid.all_rectangles())
+        'all rectangles'
+    """
     return ProductWorkload(name="all rectangles", axes=(axes.all_ranges(),))
 
 
 def points() -> ProductWorkload:
-    """Single cells."""
+    """Weight every single cell equally.
+
+    Returns:
+        A workload for `plan_grid`.
+
+    Examples:
+        >>> isinstance(ranges.grid.points(), type(ranges.grid.all_rectangles()))
+        True
+    """
     return ProductWorkload(name="single cells", axes=(axes.points(),))
 
 
 def marginals() -> MarginalWorkload:
-    """Totals of rows and of columns."""
+    """Weight the totals of each axis (marginals) equally.
+
+    Returns:
+        A workload for `plan_grid`.
+
+    Examples:
+        >>> str(ranges.grid.marginals())
+        'marginals'
+    """
     return MarginalWorkload()
 
 
 def product(*workloads: Workload) -> ProductWorkload:
-    """A workload for each axis, such as short ranges of days by single regions."""
+    """Combine a workload for each axis.
+
+    For example, short ranges of days by single regions.
+
+    Args:
+        workloads: Workload of each axis, such as `ranges.workload.short()`.
+
+    Returns:
+        A workload for `plan_grid`.
+
+    Raises:
+        InvalidArgument: No workload is given, or one is no workload of an axis.
+
+    Examples:
+        >>> str(ranges.grid.product(ranges.workload.short(), ranges.workload.points()))
+        'ranges of at most 16 by points'
+    """
     if not workloads:
         raise InvalidArgument("workloads must name at least one axis.")
     return ProductWorkload(name=" by ".join(map(str, workloads)), axes=workloads)
@@ -151,7 +225,24 @@ def product(*workloads: Workload) -> ProductWorkload:
 def rectangles(
     listed: Sequence[Sequence[tuple[int, int]]], *, weights: Sequence[float] | None = None
 ) -> RectangleWorkload:
-    """Rectangles of cells: for each one a pair ``(first, last)`` for every axis, from zero."""
+    """List the rectangles that matter.
+
+    Args:
+        listed: Rectangles of cells: for each one a pair (first, last) for every axis, both
+            included, counted from zero.
+        weights: Weight of each rectangle, not negative. If None, all are equal.
+
+    Returns:
+        A workload for `plan_grid`.
+
+    Raises:
+        InvalidArgument: A rectangle is reversed or has another number of axes, or a weight is
+            negative.
+
+    Examples:
+        >>> str(ranges.grid.rectangles([[(0, 1), (0, 0)]]))
+        '1 listed rectangles'
+    """
     if not 0 < len(listed) <= _MOST_LISTED:
         raise InvalidArgument(f"listed must hold 1 .. {_MOST_LISTED} rectangles.")
     try:

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 
 from discreet.core import _validate as check
 from discreet.core.errors import OutOfDomain
+from discreet.core.number_format import percent, short
 from discreet.core.relation import NeighboringRelation, central_relation
+from discreet.core.tabular import Record, Tabular
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import RandomSource
 from discreet.query.budget import QueryBudget
@@ -27,12 +29,21 @@ from discreet.ranges.strategies.base import (
     MeasurementCost,
     families,
     measurement_cost,
+    read_cells,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridDesign(StrategyDesign):
-    """What will be measured on a grid, with which noise, for which guarantee."""
+    """What will be measured on a grid, with which noise, for which guarantee.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> axes = [ranges.integers(0, 3), ranges.ordered(["a", "b"])]
+        >>> plan = ranges.plan_grid(axes, "points", epsilon=1)
+        >>> plan.best.guarantee.epsilon()
+        1.0
+    """
 
     grid: GridDomain
     strategy: BoxStrategy
@@ -44,23 +55,56 @@ class GridDesign(StrategyDesign):
             )
 
     def variance(self, ends: Ends) -> Floats:
-        """The exact variance of the answers to rectangles of cells, counted from zero."""
+        """Return the exact variance of the answers to rectangles of cells.
+
+        Args:
+            ends: First and last cell of each axis, counted from 0.
+
+        Returns:
+            One variance for each rectangle.
+
+        Examples:
+            >>> import numpy as np
+            >>> whole = [(np.array([0]), np.array([3])), (np.array([0]), np.array([1]))]
+            >>> plan.best.variance(whole).shape
+            (1,)
+        """
         return self.strategy.variance(ends, self.noise)
 
     def mean_variance(self, workload: GridWorkload) -> float:
-        """Its mean over a workload."""
+        """Return the mean variance over a workload.
+
+        Args:
+            workload: Rectangles over which the variance is averaged.
+
+        Returns:
+            The mean variance.
+        """
         return self.strategy.mean_variance(workload, self.noise)
 
     def release(self, counts: ArrayLike, *, rng: RandomSource | None = None) -> GridRelease:
-        """Measure with noise: the artifact that answers every rectangle.
+        """Measure counts with noise.
 
-        ``rng`` is for tests and simulations; the default is the operating system's randomness.
+        Args:
+            counts: Array of the exact count of each cell. Private.
+            rng: Random source. By default the operating system's; pass another one in tests only.
+
+        Returns:
+            A release that answers every rectangle.
+
+        Raises:
+            OutOfDomain: `counts` does not have one number for each cell.
+
+        Privacy:
+            The release has the `guarantee` of this design. Nothing is charged: charge an account
+            before you publish, or use `Table.ranges`.
+
+        Examples:
+            >>> len(plan.best.release([[1, 2], [3, 4], [5, 6], [7, 8]]).rows())
+            8
         """
-        cells = np.asarray(counts)
-        if cells.shape != self.grid.shape or cells.dtype.kind not in "iu":
-            raise OutOfDomain(
-                f"counts must be an array of {self.grid.shape} integers, one for each cell."
-            )
+        wanted = f"an array of {self.grid.shape} integers, one for each cell"
+        cells = read_cells(counts, shape=self.grid.shape, wanted=wanted)
         return GridRelease(grid=self.grid, **self.measured(cells, rng))
 
     def __str__(self) -> str:
@@ -80,9 +124,18 @@ class GridCandidate(StrategyCandidate):
         return np.sqrt(self.design.strategy.variance(ends, self.noise))
 
 
-@dataclass(frozen=True, kw_only=True)
-class GridPlan:
-    """Candidates, best first."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GridPlan(Tabular):
+    """Compare strategies for rectangles, best first. Made by `ranges.plan_grid`.
+
+    Attributes:
+        grid: Cells that are counted.
+        workload: Rectangles that matter.
+        budget: Privacy budget of a release.
+        candidates: Every strategy with its error, best first.
+        expected_rows: Number of rows that errors are shown as a share of.
+        aware: Mechanisms whose error depends on the data, without a rank.
+    """
 
     grid: GridDomain
     workload: GridWorkload
@@ -97,17 +150,35 @@ class GridPlan:
         """The design with the smallest mean squared error over the workload."""
         return self.candidates[0].design
 
+    def rows(self) -> list[Record]:
+        """List each candidate with its standard errors, best first.
+
+        Examples:
+            >>> errors = [row["rmse"] for row in plan.rows()]
+            >>> errors == sorted(errors)
+            True
+        """
+        marks = ("one cell", "a quarter", "everything")
+        return [
+            {
+                "strategy": one.name,
+                "rmse": one.rmse,
+                **dict(zip(marks, map(float, one.std(_shown(self.grid.shape))), strict=True)),
+            }
+            for one in self.candidates
+        ]
+
     def __str__(self) -> str:
         head = ["structure", "RMSE", "one cell", "a quarter", "everything", "to best"]
         if self.expected_rows:
             head.append("of all rows")
         lines = [head]
         for one in self.candidates:
-            line = [one.name, f"{one.rmse:.4g}"]
-            line += [f"{error:.4g}" for error in one.std(_shown(self.grid.shape))]
-            line.append(f"{one.rmse / self.candidates[0].rmse:.3f}")
+            line = [one.name, short(one.rmse)]
+            line += [short(error) for error in one.std(_shown(self.grid.shape))]
+            line.append(short(one.rmse / self.candidates[0].rmse))
             if self.expected_rows:
-                line.append(f"{one.rmse / self.expected_rows:.2%}")
+                line.append(percent(one.rmse / self.expected_rows))
             lines.append(line)
         title = f"Grid of {self.grid}, {self.workload}, {self.budget}: standard errors"
         return "\n".join([title, *table(lines), *listed_names(self.aware)])
@@ -129,13 +200,12 @@ def plan_grid(
 
     ``expected_rows`` is a guess at the number of rows that only serves to show relative errors.
     ``data_aware`` also offers MWEM, whose error nobody can state beforehand: it is not ranked.
-
-    Theorem: the stated mean variances are those of the releases: exactly for Laplace noise and for
-        rho; for (epsilon, delta) up to the calibration, within one percent.
-    Proof: closed forms, docs/theory/grids.md.
-    Source: F40, F59.
-    Needs: declared domains; ADD_REMOVE or REPLACE_ONE.
     """
+    # Theorem: the stated mean variances are those of the releases: exactly for Laplace noise and
+    #   for rho; for (epsilon, delta) up to the calibration, within one percent.
+    # Proof: closed forms, docs/theory/grids.md.
+    # Source: F40, F59.
+    # Needs: declared domains; ADD_REMOVE or REPLACE_ONE.
     central_relation(relation)
     if expected_rows is not None:
         check.count("expected_rows", expected_rows)

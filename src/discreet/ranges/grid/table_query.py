@@ -98,12 +98,10 @@ def rectangles(
 def plan_grid_query(
     query: GridQuery, *, setting: TableSpec, budget: QueryBudget, expected_rows: int | None = None
 ) -> PlannedGrid:
-    """Cells, sensitivity and noise from public facts; ``expected_rows`` only scales what is shown.
-
-    Theorem: as for `planned`, with the cells of the grid as groups.
-    Source: docs/theory/data.md, docs/theory/grids.md.
-    Needs: nothing of the data.
-    """
+    """Cells, sensitivity and noise from public facts; `expected_rows` only scales what is shown."""
+    # Theorem: as for `planned`, with the cells of the grid as groups.
+    # Source: docs/theory/data.md, docs/theory/grids.md.
+    # Needs: nothing of the data.
     axes = {
         name: cells_of(ranges(value, bins=query.bins.get(name)), setting.schema)
         for name, value in query.values.items()
@@ -137,12 +135,42 @@ def plan_grid(  # noqa: PLR0913 - each has a name, most a default
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
     data_aware: bool = False,
 ) -> GridPlan:
-    """Rank structures for counting rectangles by their exact error. Reads and costs nothing.
+    """Compare the strategies for counting rectangles by their exact error.
 
-    Each of ``domains`` is what `plan_ranges` takes for one. ``expected_rows`` is a guess at the
-    number of
-    rows that only scales what is shown. ``data_aware`` also offers a mechanism whose error depends
-    on the data: it is listed without a rank.
+    Nothing is read and nothing is charged.
+
+    Args:
+        domains: For each axis a declared column such as `discreet.integer(0, 120)`, a domain such
+            as `ranges.integers(0, 120)`, or a number of cells.
+        workload: Rectangles that matter: "all", "points", "marginals", or a workload of
+            `ranges.grid`.
+        epsilon: Privacy loss to plan for, as epsilon.
+        delta: Probability parameter of (epsilon, delta)-DP. With it, the noise is Gaussian noise.
+        rho: Privacy loss as rho of zCDP, instead of `epsilon` and `delta`.
+        expected_rows: Guess of the number of rows, to show errors as a share of it.
+        max_rows_per_unit: Contribution limit: number of rows of one privacy unit that are used.
+        relation: Neighboring relation of the guarantee, such as `NeighboringRelation.ADD_REMOVE`.
+        data_aware: Whether a mechanism is also offered whose error depends on the data. It is
+            listed without a rank.
+
+    Returns:
+        A plan: every strategy with its error. `plan.best` is the design with the smallest error.
+
+    Raises:
+        InvalidArgument: An argument is not valid, or the budget is not stated in one way.
+
+    Privacy:
+        The plan releases nothing. A release of its design has the stated privacy loss for one
+        privacy unit with at most `max_rows_per_unit` rows.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> plan = ranges.plan_grid([4, 2], "points", epsilon=1)
+        >>> plan.best.guarantee.epsilon()
+        1.0
+
+    See Also:
+        `Table.plan_ranges`.
     """
     return ranked(
         [domain_of(domain) for domain in check.as_tuple("domains", domains)],

@@ -13,10 +13,12 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discreet.accounting.conversion import gaussian_sigma
+from discreet.boundary import rows as boundary_rows
 from discreet.core import _validate as check
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.gaussian import DiscreteGaussian
@@ -177,20 +179,18 @@ def group_move(
     cells: int,
     signed: bool = False,
 ) -> BudgetChange:
-    """How far one unit moves integers of which each sums (signed: contrasts) some of the cells.
-
-    Theorem: with at most ``rows`` rows of a unit, of which ``r = within(cells)`` count in one entry
-        with one sign, adding or removing it moves the entries by at most ``rows`` in L1 and by
-        ``Q = floor(rows/r) r^2 + (rows mod r)^2`` in squared L2; replacing it by at most twice
-        that, or four times in squared L2 if entries are signed, and never more than what each
-        entry can: r, or 2r if signed.
-    Proof: a row counts in one entry, by one. Each entry moves by at most r and all by at most
-        ``rows``; a sum of squares is convex, so it is largest with as many full entries as
-        possible. To replace is to take x away and to add y of this kind: ``|x - y|^2`` is at most
-        ``|x|^2 + |y|^2`` if no product of entries is negative, else at most twice that.
-    Source: F4, F42; docs/theory/ranges.md.
-    Needs: every row counts in exactly one entry, or in none.
-    """
+    """How far one unit moves integers of which each sums (signed: contrasts) some of the cells."""
+    # Theorem: with at most `rows` rows of a unit, of which `r = within(cells)` count in one entry
+    #   with one sign, adding or removing it moves the entries by at most `rows` in L1 and by
+    #   `Q = floor(rows/r) r^2 + (rows mod r)^2` in squared L2; replacing it by at most twice
+    #   that, or four times in squared L2 if entries are signed, and never more than what each
+    #   entry can: r, or 2r if signed.
+    # Proof: a row counts in one entry, by one. Each entry moves by at most r and all by at most
+    #   `rows`; a sum of squares is convex, so it is largest with as many full entries as
+    #   possible. To replace is to take x away and to add y of this kind: `|x - y|^2` is at most
+    #   `|x|^2 + |y|^2` if no product of entries is negative, else at most twice that.
+    # Source: F4, F42; docs/theory/ranges.md.
+    # Needs: every row counts in exactly one entry, or in none.
     most = contribution.within(cells)
     full, rest = divmod(contribution.rows, most)
     squares = full * most**2 + rest**2
@@ -202,10 +202,8 @@ def group_move(
 
 
 def matrix_move(contribution: Contribution, *, l1: int, l2_squared: int) -> BudgetChange:
-    """How far one unit moves ``A x``, if one row, or one row replaced, moves it by these.
-
-    Proof: a unit of several rows is several steps, and norms obey the triangle inequality.
-    """
+    """How far one unit moves ``A x``, if one row, or one row replaced, moves it by these."""
+    # Proof: a unit of several rows is several steps, and norms obey the triangle inequality.
     rows = contribution.rows
     return BudgetChange(l1=rows * l1, l2_squared=rows**2 * l2_squared)
 
@@ -234,6 +232,14 @@ def cells_within(counts: Ints, *, padded: int) -> Ints:
     cells = np.zeros(padded, dtype=np.int64)
     np.minimum(counts, min(LARGEST_COUNT, _LARGEST_VALUE // padded), out=cells[: len(counts)])
     return cells
+
+
+def read_cells(counts: ArrayLike, *, shape: tuple[int, ...], wanted: str) -> Ints:
+    """The counts of all cells, each by itself; cut, which moves no pair of data sets apart."""
+    found = boundary_rows.cells(counts, shape=shape, lower=0, upper=LARGEST_COUNT)
+    if found is None:
+        raise OutOfDomain(f"counts must be {wanted}.")
+    return found
 
 
 def clamp_counts(values: Ints) -> Ints:

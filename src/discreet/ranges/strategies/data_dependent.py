@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core import events
-from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.mechanisms.additive import AdditiveMechanism, laplace
 from discreet.mechanisms.selection import ExponentialMechanism, exponential_mechanism
@@ -41,6 +41,7 @@ from discreet.ranges.strategies.base import (
     Contribution,
     group_move,
     measurement_cost,
+    read_cells,
 )
 from discreet.ranges.strategies.hierarchical_histogram import optimal_blocks
 from discreet.ranges.workload import all_ranges
@@ -94,20 +95,18 @@ class BucketSelection:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the choice costs.
-
-        Theorem: the partition is epsilon-DP under ``relation``.
-        Proof: let one row come or go in cell j. Fix an outcome, the bucket I of it that holds j,
-            and the noise of all other candidates. Other partitions with I cost as much more as
-            before: they share I, and no other interval of either holds j. A partition without I
-            has exactly one interval J that holds j. So the outcome wins iff the noise of I is at
-            most a threshold, which moves by at most the moves of the costs of I and of J, in all
-            ``2 DELTA``; ties go by a fixed order. The discrete Laplace distribution function at
-            two integers that far apart has a ratio of at most ``exp(2 DELTA / scale)``. Several
-            rows, or a row replaced, are several steps.
-        Source: Li, Hay, Miklau 2014, with noise on all; docs/theory/grids.md.
-        Needs: noise on every candidate, single cells too.
-        """
+        """What the choice costs."""
+        # Theorem: the partition is epsilon-DP under `relation`.
+        # Proof: let one row come or go in cell j. Fix an outcome, the bucket I of it that holds j,
+        #   and the noise of all other candidates. Other partitions with I cost as much more as
+        #   before: they share I, and no other interval of either holds j. A partition without I
+        #   has exactly one interval J that holds j. So the outcome wins iff the noise of I is at
+        #   most a threshold, which moves by at most the moves of the costs of I and of J, in all
+        #   `2 DELTA`; ties go by a fixed order. The discrete Laplace distribution function at
+        #   two integers that far apart has a ratio of at most `exp(2 DELTA / scale)`. Several
+        #   rows, or a row replaced, are several steps.
+        # Source: Li, Hay, Miklau 2014, with noise on all; docs/theory/grids.md.
+        # Needs: noise on every candidate, single cells too.
         return Guarantee(events.PureEvent(self.epsilon), self.relation)
 
     def release(self, counts: Ints, *, rng: RandomSource | None = None) -> Ints:
@@ -195,11 +194,9 @@ class DAWA:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a release costs: both stages composed, whatever the buckets are.
-
-        Proof: given the buckets, which are public, every row counts in one bucket, so the second
-            stage is a release of ranges over buckets as cells.
-        """
+        """What a release costs: both stages composed, whatever the buckets are."""
+        # Proof: given the buckets, which are public, every row counts in one bucket, so the second
+        #   stage is a release of ranges over buckets as cells.
         first = self.partition.guarantee
         rest = check.positive("epsilon", self.budget.epsilon) * (1 - _FIRST)
         return Guarantee(events.compose([first.event, events.PureEvent(rest)]), self.relation)
@@ -208,11 +205,10 @@ class DAWA:
         self, counts: ArrayLike, *, rng: RandomSource | None = None
     ) -> DataDependentRelease:
         """Choose buckets, measure their totals, spread them evenly."""
-        cells = np.asarray(counts)
-        if cells.shape != (self.domain.size,) or cells.dtype.kind not in "iu":
-            raise OutOfDomain(f"counts must be {self.domain.size} integers, one for each cell.")
+        wanted = f"{self.domain.size} integers, one for each cell"
+        cells = read_cells(counts, shape=(self.domain.size,), wanted=wanted)
         source = resolve_rng(rng)
-        exact = np.clip(cells, 0, LARGEST_COUNT).astype(np.int64)
+        exact = np.maximum(cells, 0)
         starts = self.partition.release(exact, rng=source)
         lengths = np.diff(np.append(starts, len(exact)))
         totals = self._second(len(starts)).release(np.add.reduceat(exact, starts), rng=source)
@@ -297,16 +293,14 @@ class MWEM:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a release costs.
-
-        Theorem: epsilon-DP under ``relation``.
-        Proof: the count of a rectangle moves by at most ``group_move`` of one entry; so does its
-            distance from an estimate, rounded to an integer, that depends on earlier releases
-            only. One measurement of the total, and in each round a choice and a measurement, are
-            composed adaptively; all the rest is post-processing.
-        Source: Hardt, Ligett, McSherry 2012. F38.
-        Needs: units keep to the contribution.
-        """
+        """What a release costs."""
+        # Theorem: epsilon-DP under `relation`.
+        # Proof: the count of a rectangle moves by at most `group_move` of one entry; so does its
+        #   distance from an estimate, rounded to an integer, that depends on earlier releases
+        #   only. One measurement of the total, and in each round a choice and a measurement, are
+        #   composed adaptively; all the rest is post-processing.
+        # Source: Hardt, Ligett, McSherry 2012. F38.
+        # Needs: units keep to the contribution.
         both = [self.choosing.guarantee.event, self.measuring.guarantee.event]
         parts = [self.measuring.guarantee.event, *both * self.rounds]
         return Guarantee(events.compose(parts), self.relation)
@@ -315,9 +309,8 @@ class MWEM:
         self, counts: ArrayLike, *, rng: RandomSource | None = None
     ) -> DataDependentRelease:
         """Estimates of all cells, which sum to the noisy total."""
-        cells = np.asarray(counts)
-        if cells.shape != self.grid.shape or cells.dtype.kind not in "iu":
-            raise OutOfDomain(f"counts must be an array of {self.grid.shape} integers.")
+        wanted = f"an array of {self.grid.shape} integers"
+        cells = read_cells(counts, shape=self.grid.shape, wanted=wanted)
         source = resolve_rng(rng)
         most = _LARGEST_TOTAL // self.grid.size
         ends = self._rectangles()

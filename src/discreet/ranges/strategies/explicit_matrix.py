@@ -63,13 +63,11 @@ class ExplicitMatrix:
     def moves(
         self, contribution: Contribution, relation: NeighboringRelation
     ) -> tuple[BudgetChange, ...]:
-        """How far ``A x`` moves: the largest column, or the largest difference of two.
-
-        Proof: one row adds a column; one row replaced adds one and takes one away. Norms are sums
-            of integers, none of them rounded; for L1, which Gaussian noise does not need, twice a
-            column will do. Several rows: `matrix_move`.
-        Source: F4, F24.
-        """
+        """How far ``A x`` moves: the largest column, or the largest difference of two."""
+        # Proof: one row adds a column; one row replaced adds one and takes one away. Norms are sums
+        #   of integers, none of them rounded; for L1, which Gaussian noise does not need, twice a
+        #   column will do. Several rows: `matrix_move`.
+        # Source: F4, F24.
         l1 = int(np.abs(self.matrix).sum(axis=0).max())
         squares = np.square(self.matrix).sum(axis=0)
         l2 = int(squares.max())
@@ -134,11 +132,9 @@ class ExplicitMatrix:
         return bool(np.linalg.matrix_rank(self.matrix) == self.size)
 
     def _column_products(self, longest: int) -> Ints:
-        """Products of all pairs of columns, exactly.
-
-        Proof: sums of absolute products are at most the largest square (Cauchy, Schwarz); below
-            2**53 all of them are integers that double precision holds.
-        """
+        """Products of all pairs of columns, exactly."""
+        # Proof: sums of absolute products are at most the largest square (Cauchy, Schwarz); below
+        #   2**53 all of them are integers that double precision holds.
         if longest >= 1 << 53:
             return self.matrix.T @ self.matrix
         columns = self.matrix.astype(np.float64)
@@ -170,16 +166,14 @@ def read(content: dict[str, Any]) -> ExplicitMatrix:
 
 
 def optimal_gaussian(size: int, *, workload: Workload) -> ExplicitMatrix:
-    """The best strategy for Gaussian noise and a workload, to a percent.
-
-    Theorem: minimizing ``tr(G X^-1)`` over ``diag(X) <= 1`` has, for every ``v > 0``, the lower
-        bound ``T^2 / sum(v)`` with ``T = tr S``, ``S = (V^(1/2) G V^(1/2))^(1/2)``; and
-        ``X = V^(-1/2) S V^(-1/2)``, scaled to ``diag(X) <= 1``, attains ``T max_i(S_ii / v_i)``.
-    Proof: weak duality with multipliers v, maximized over their scale; ``tr(G X^-1) = tr S``.
-        The two agree where ``v = diag(S)``, so v is replaced by it until the gap is small.
-    Source: F34; docs/theory/ranges.md.
-    Needs: at most 2048 cells.
-    """
+    """The best strategy for Gaussian noise and a workload, to a percent."""
+    # Theorem: minimizing `tr(G X^-1)` over `diag(X) <= 1` has, for every `v > 0`, the lower
+    #   bound `T^2 / sum(v)` with `T = tr S`, `S = (V^(1/2) G V^(1/2))^(1/2)`; and
+    #   `X = V^(-1/2) S V^(-1/2)`, scaled to `diag(X) <= 1`, attains `T max_i(S_ii / v_i)`.
+    # Proof: weak duality with multipliers v, maximized over their scale; `tr(G X^-1) = tr S`.
+    #   The two agree where `v = diag(S)`, so v is replaced by it until the gap is small.
+    # Source: F34; docs/theory/ranges.md.
+    # Needs: at most 2048 cells.
     if size > LARGEST_GAUSSIAN:
         raise Unsupported(f"the optimal strategy is for at most {LARGEST_GAUSSIAN} cells.")
     wanted = gram(workload, size)

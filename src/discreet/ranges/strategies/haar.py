@@ -192,14 +192,12 @@ def optimal_haar(
     contribution: Contribution,
     total: int | None = None,
 ) -> Haar:
-    """The Haar wavelet with the best shares for a workload.
-
-    Proof: the mean variance is a sum of ``a_j v_j`` over groups. Laplace noise has
-        ``v_j ~ (l1_j / share_j)^2`` (discrete noise almost so), Gaussian noise
-        ``v_j ~ l2_j^2 / share_j``; by Lagrange the best shares go with ``(a_j l1_j^2)^(1/3)`` and
-        ``(a_j l2_j^2)^(1/2)``.
-    Source: F31.
-    """
+    """The Haar wavelet with the best shares for a workload."""
+    # Proof: the mean variance is a sum of `a_j v_j` over groups. Laplace noise has
+    #   `v_j ~ (l1_j / share_j)^2` (discrete noise almost so), Gaussian noise
+    #   `v_j ~ l2_j^2 / share_j`; by Lagrange the best shares go with `(a_j l1_j^2)^(1/3)` and
+    #   `(a_j l2_j^2)^(1/2)`.
+    # Source: F31.
     plain = haar(size, total=total)
     groups = len(plain.shares)
     means = [plain.mean_variance(workload, np.eye(groups)[group]) for group in range(groups)]

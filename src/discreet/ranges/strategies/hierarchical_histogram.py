@@ -83,15 +83,13 @@ class HierarchicalHistogram:
         return tuple(levels)
 
     def estimate(self, noisy: Sequence[Ints] | Sequence[Floats], noise: Floats) -> Floats:
-        """Generalized least squares in two passes, O(size).
-
-        Theorem: the result is the best linear unbiased estimate of the cells.
-        Proof: going up, z is the best estimate of a block from what was measured inside it: the
-            sum of its children's is independent of its own measurement, and the two are averaged
-            with inverse variances. Going down, what the parent's best estimate adds is shared
-            equally by the children, whose estimates have equal variances and are independent.
-        Source: Hay, Rastogi, Miklau, Suciu 2010, with weights (F28); docs/theory/ranges.md.
-        """
+        """Generalized least squares in two passes, O(size)."""
+        # Theorem: the result is the best linear unbiased estimate of the cells.
+        # Proof: going up, z is the best estimate of a block from what was measured inside it: the
+        #   sum of its children's is independent of its own measurement, and the two are averaged
+        #   with inverse variances. Going down, what the parent's best estimate adds is shared
+        #   equally by the children, whose estimates have equal variances and are independent.
+        # Source: Hay, Rastogi, Miklau, Suciu 2010, with weights (F28); docs/theory/ranges.md.
         z = noisy[0].astype(np.float64)
         variance = float(noise[0])
         below: list[tuple[Floats, Floats]] = []
@@ -127,13 +125,11 @@ class HierarchicalHistogram:
         return found
 
     def terms(self, a: int, b: int, noise: Floats) -> Terms:
-        """Weights of the noise; blocks that the range covers alike share them.
-
-        Proof: the weight of a block of level l is ``s_l / v_l`` times the mean over it of
-            ``C w = sum_j (P_j - P_(j+1)) w / lambda_j + P_k w / lambda_k``. Terms below l average
-            out. Above, P_j w is 0 or 1 except on the blocks that hold an end of the range, so a
-            block off these two paths has the weight of the place where it leaves its path.
-        """
+        """Weights of the noise; blocks that the range covers alike share them."""
+        # Proof: the weight of a block of level l is `s_l / v_l` times the mean over it of
+        #   `C w = sum_j (P_j - P_(j+1)) w / lambda_j + P_k w / lambda_k`. Terms below l average
+        #   out. Above, P_j w is 0 or 1 except on the blocks that hold an end of the range, so a
+        #   block off these two paths has the weight of the place where it leaves its path.
         rate = self._rates(noise)
         top = len(self.sizes) - 1
         rest = 0.0 if self.total is None else (b - a + 1) / (self.padded * rate[top])
@@ -171,7 +167,7 @@ class HierarchicalHistogram:
         return tuple(_compressed(level) for level in found)
 
     def largest_weights(self, noise: Floats) -> Floats:
-        """Proof: summed by parts, a mean of ``C w`` is at most ``1 / lambda_l`` in size."""
+        # Proof: summed by parts, a mean of `C w` is at most `1 / lambda_l` in size.
         sizes = np.array(self.sizes, dtype=np.float64)
         return sizes / noise / self._rates(noise)
 
@@ -217,14 +213,12 @@ class HierarchicalHistogram:
         return self.sizes if self.total is None else (*self.sizes, self.padded)
 
     def _energy_weights(self, noise: Floats) -> Floats:
-        """The variance of a range is the sum of these times its energies (F27).
-
-        Theorem: ``Var(w) = sum_j (E_j - E_(j+1)) / lambda_j + E_k / lambda_k``; if the total is
-            known, ``E_k - r^2/padded`` takes the place of the last ``E_k``.
-        Proof: ``A^T Sigma^-1 A = sum_j (s_j / v_j) P_j`` with nested projections P_j, so it is
-            ``sum_j lambda_j (P_j - P_(j+1)) + lambda_k P_k`` and its inverse has the reciprocals.
-        Source: docs/theory/ranges.md.
-        """
+        """The variance of a range is the sum of these times its energies (F27)."""
+        # Theorem: `Var(w) = sum_j (E_j - E_(j+1)) / lambda_j + E_k / lambda_k`; if the total is
+        #   known, `E_k - r^2/padded` takes the place of the last `E_k`.
+        # Proof: `A^T Sigma^-1 A = sum_j (s_j / v_j) P_j` with nested projections P_j, so it is
+        #   `sum_j lambda_j (P_j - P_(j+1)) + lambda_k P_k` and its inverse has the reciprocals.
+        # Source: docs/theory/ranges.md.
         inverse = 1 / self._rates(noise)
         if self.total is not None:
             inverse = np.append(inverse, 0.0)
@@ -304,8 +298,8 @@ def optimal_blocks(
         noise: all sets of at most four (five on large domains) powers of two that hold 1, each with
         the shares at which all slopes agree. Gaussian noise: the problem is convex, all powers of
         two are taken and levels that get nothing are dropped.
-    Source: F30; docs/theory/ranges.md.
     """
+    # Source: F30; docs/theory/ranges.md.
     powers = 1 << np.arange(max(1, size - 1).bit_length() + 1)
     fits = powers if size > 1 else powers[:1]
     padded = [-(-size // block) * block for block in fits.tolist()]

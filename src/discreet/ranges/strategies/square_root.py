@@ -87,14 +87,12 @@ def multiply(column: Floats, x: Floats) -> Floats:
 
 
 def exact(column: Ints, x: Ints) -> Ints:
-    """The matrix of integers times a vector of integers, exactly.
-
-    Proof: both are cut into balanced pieces of b bits, so that the norms of two pieces multiply to
-        at most 2**42. The error of a convolution by double-precision FFT of length N = 2**n is
-        below ``||a|| ||b|| 2**-53 (13 n + 3)`` up to terms in 2**-106 (Brent, Percival, Zimmermann
-        2007, Theorem 5.1), so below 1/4 for n <= 36, and rounding to the nearest integer undoes
-        it. The pieces are put together modulo 2**64, which loses nothing: the result fits.
-    """
+    """The matrix of integers times a vector of integers, exactly."""
+    # Proof: both are cut into balanced pieces of b bits, so that the norms of two pieces multiply
+    #   to at most 2**42. The error of a convolution by double-precision FFT of length N = 2**n is
+    #   below `||a|| ||b|| 2**-53 (13 n + 3)` up to terms in 2**-106 (Brent, Percival, Zimmermann
+    #   2007, Theorem 5.1), so below 1/4 for n <= 36, and rounding to the nearest integer undoes it.
+    #   The pieces are put together modulo 2**64, which loses nothing: the result fits.
     size = len(x)
     column = np.ascontiguousarray(column[:size], dtype=np.int64)
     x = np.ascontiguousarray(x, dtype=np.int64)
@@ -149,10 +147,8 @@ def prefix_variances(column: Floats) -> Floats:
 
 
 def normalized_prefix_variances(size: int) -> Floats:
-    """The same for the square root with its columns scaled to norm 1 (F32).
-
-    Source: Henzinger, Kalinin, Upadhyay 2025.
-    """
+    """The same for the square root with its columns scaled to norm 1 (F32)."""
+    # Source: Henzinger, Kalinin, Upadhyay 2025.
     norms = column_norms(coefficients(size))
     inverse = inverse_coefficients(size)
     variances = np.zeros(size)
@@ -210,14 +206,12 @@ class SquareRootStrategy:
     def moves(
         self, contribution: Contribution, relation: NeighboringRelation
     ) -> tuple[BudgetChange, ...]:
-        """How far ``C (d x)`` moves.
-
-        Theorem: one row moves it by the longest column in L2, one row replaced by at most sqrt(2)
-            times that.
-        Proof: all entries are positive, so the product of two columns is, too, and
-            ``|a - b|^2 <= |a|^2 + |b|^2``. The norms are sums of squares of the integers.
-        Source: F32.
-        """
+        """How far ``C (d x)`` moves."""
+        # Theorem: one row moves it by the longest column in L2, one row replaced by at most sqrt(2)
+        #   times that.
+        # Proof: all entries are positive, so the product of two columns is, too, and
+        #   `|a - b|^2 <= |a|^2 + |b|^2`. The norms are sums of squares of the integers.
+        # Source: F32.
         squares = np.cumsum(np.square(self.column))[::-1]
         ones = np.cumsum(self.column)[::-1]
         # Factors have 12 bits and a norm's growth, squares 35 bits and its logarithm: within 63.

@@ -86,17 +86,15 @@ class WeightedSums:
     def moves(
         self, contribution: Contribution, relation: NeighboringRelation
     ) -> tuple[BudgetChange, ...]:
-        """How far the measurements move.
-
-        Theorem: with ``l`` and ``q`` the sums of a block's weights and of their squares, and ``c``
-            its column of the matrix, one row moves them by at most ``l + |c|_1`` in L1 and
-            ``q + |c|^2`` in squared L2; one row replaced by ``l + l' + |c - c'|_1`` and
-            ``q + q' + |c - c'|^2``, or by ``2l`` and ``2q`` within a block.
-        Proof: a row counts in one cell, in one block of each size, and in its larger block's
-            column. Two cells share none of the former if they are as far apart as they can be.
-            All are sums of integers, none of them rounded. Several rows: `matrix_move`.
-        Source: F4; docs/theory/ranges.md.
-        """
+        """How far the measurements move."""
+        # Theorem: with `l` and `q` the sums of a block's weights and of their squares, and `c`
+        #   its column of the matrix, one row moves them by at most `l + |c|_1` in L1 and
+        #   `q + |c|^2` in squared L2; one row replaced by `l + l' + |c - c'|_1` and
+        #   `q + q' + |c - c'|^2`, or by `2l` and `2q` within a block.
+        # Proof: a row counts in one cell, in one block of each size, and in its larger block's
+        #   column. Two cells share none of the former if they are as far apart as they can be.
+        #   All are sums of integers, none of them rounded. Several rows: `matrix_move`.
+        # Source: F4; docs/theory/ranges.md.
         low, squares = self.weights.sum(axis=0), np.square(self.weights).sum(axis=0)
         l1 = int((low + self.matrix.sum(axis=0)).max())
         l2 = int((squares + np.square(self.matrix).sum(axis=0)).max())
@@ -137,15 +135,13 @@ class WeightedSums:
         return self._solve(found)[: self.size]
 
     def variance(self, a: Ints, b: Ints, noise: Floats) -> Floats:
-        """The energy within the two blocks at the ends, and a quadratic form of the blocks.
-
-        Theorem: ``Var(w) = v sum_c sum_j (E_j - E_(j+1)) / lambda_j + v u^T K u``, over the larger
-            blocks c and sizes j, with u the cells of the range in each block, ``lambda_j`` the sum
-            of ``s_i a_i^2`` over sizes up to j, and ``K = (diag(lambda) + s B^T B)^-1 / s``.
-        Proof: see `_solve`. Energies differ only in the blocks that hold an end. Between the ends
-            of blocks, u is linear in each end of the range.
-        Source: docs/theory/ranges.md.
-        """
+        """The energy within the two blocks at the ends, and a quadratic form of the blocks."""
+        # Theorem: `Var(w) = v sum_c sum_j (E_j - E_(j+1)) / lambda_j + v u^T K u`, over the larger
+        #   blocks c and sizes j, with u the cells of the range in each block, `lambda_j` the sum
+        #   of `s_i a_i^2` over sizes up to j, and `K = (diag(lambda) + s B^T B)^-1 / s`.
+        # Proof: see `_solve`. Energies differ only in the blocks that hold an end. Between the ends
+        #   of blocks, u is linear in each end of the range.
+        # Source: docs/theory/ranges.md.
         starts, stops = np.broadcast_arrays(np.asarray(a), np.asarray(b))
         first, last = starts // self.block, stops // self.block
         apart = first < last
@@ -188,11 +184,9 @@ class WeightedSums:
         return ((np.concatenate([x for x, _ in found]), np.concatenate([n for _, n in found])),)
 
     def largest_weights(self, noise: Floats) -> Floats:  # noqa: ARG002 - one group
-        """The sum of two bounds for each row.
-
-        Proof: summed by parts, what the energies add to a mean of ``C w`` over a block of size j is
-            at most ``1 / lambda_j`` in size; the rest is linear between the ends of blocks.
-        """
+        """The sum of two bounds for each row."""
+        # Proof: summed by parts, what the energies add to a mean of `C w` over a block of size j is
+        #   at most `1 / lambda_j` in size; the rest is linear between the ends of blocks.
         sums = np.zeros((self.blocks, self.blocks + 1))
         np.cumsum(self.block * self._form, axis=1, out=sums[:, 1:])
         here = np.ptp(sums, axis=1)
@@ -233,15 +227,13 @@ class WeightedSums:
         return x.reshape(self.blocks, self.block // size, size).sum(axis=2)
 
     def _solve(self, z: Floats) -> Floats:
-        """``C z`` with ``C = (A^T A)^-1``.
-
-        Theorem: ``C = sum_j (P_j - P_(j+1)) / lambda_j + R^T K R``, with P_j the means over blocks
-            of size j (the last over larger blocks) and R the sums over larger blocks.
-        Proof: ``A^T A`` is ``sum_j s_j a_j^2 P_j + R^T B^T B R``, with a_j constant on larger
-            blocks. Within these, as for nested blocks, the differences of the P_j are projections
-            on which it is ``lambda_j``. It takes ``R^T c`` to ``R^T (lambda + s B^T B) c``, because
-            ``R R^T = s``; and the last projection of z is ``R^T R z / s``.
-        """
+        """``C z`` with ``C = (A^T A)^-1``."""
+        # Theorem: `C = sum_j (P_j - P_(j+1)) / lambda_j + R^T K R`, with P_j the means over blocks
+        #   of size j (the last over larger blocks) and R the sums over larger blocks.
+        # Proof: `A^T A` is `sum_j s_j a_j^2 P_j + R^T B^T B R`, with a_j constant on larger
+        #   blocks. Within these, as for nested blocks, the differences of the P_j are projections
+        #   on which it is `lambda_j`. It takes `R^T c` to `R^T (lambda + s B^T B) c`, because
+        #   `R R^T = s`; and the last projection of z is `R^T R z / s`.
         means = z.reshape(self.blocks, self.block)
         top = means.sum(axis=1)
         found = np.repeat((self._form @ top)[:, None], self.block, axis=1)
@@ -360,9 +352,9 @@ def optimal_sums(
     """A good matrix for Laplace noise: the cells, and some sums over blocks, all weighted.
 
     Heuristic: no theorem about the optimum; the variance of what is returned is exact.
-    Source: McKenna, Miklau, Hay, Machanavajjhala 2018; F35; docs/theory/ranges.md.
-    Needs: at most 131,072 cells.
     """
+    # Source: McKenna, Miklau, Hay, Machanavajjhala 2018; F35; docs/theory/ranges.md.
+    # Needs: at most 131,072 cells.
     if size > LARGEST:
         raise Unsupported(f"weighted sums are optimized for at most {LARGEST} cells.")
     wide = _block(size) if block is None else block

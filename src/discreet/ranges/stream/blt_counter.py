@@ -298,13 +298,11 @@ class FixedPoint:
 
     @cached_property
     def slack(self) -> Fraction:
-        """How much further than the linear matrix one event may move the product, in L2.
-
-        Proof: two buffers that differ by D differ by ``on D`` and less than one step after a chunk,
-            so the rounding of all chunks adds less than ``min(chunks, 1 / (1 - on))`` steps to a
-            buffer; ``out`` passes that on, and rounds by less than three steps (`_given`). This
-            holds for every step, and there are ``horizon`` of them.
-        """
+        """How much further than the linear matrix one event may move the product, in L2."""
+        # Proof: two buffers that differ by D differ by `on D` and less than one step after a chunk,
+        #   so the rounding of all chunks adds less than `min(chunks, 1 / (1 - on))` steps to a
+        #   buffer; `out` passes that on, and rounds by less than three steps (`_given`). This
+        #   holds for every step, and there are `horizon` of them.
         on = np.ldexp(self.on.astype(np.float64), -_FACTOR)
         out = np.ldexp(self.out.astype(np.float64), -_FACTOR).max(axis=1)
         drift = np.minimum(self.chunks, 1 / (1 - on))
@@ -318,16 +316,14 @@ class FixedPoint:
         return np.tril(found)
 
     def squared(self, *, max_rows_per_unit: int, replaced: bool) -> int:
-        """The squared L2 sensitivity, in steps of the grid, rounded up.
-
-        Theorem: adding or removing ``max_rows_per_unit`` events moves the product by at most
-            ``norm + slack`` times as much, replacing them by ``sqrt(2) norm + 2 slack`` times.
-        Proof: the triangle inequality over single events; for a replacement the linear products of
-            both sets of events have no negative entries, so their difference is no longer than
-            the root of the sum of the squared lengths. See theory/streams.
-        Source: F4, F24, F32; docs/theory/streams.md.
-        Needs: each event adds one to one lane at one step.
-        """
+        """The squared L2 sensitivity, in steps of the grid, rounded up."""
+        # Theorem: adding or removing `max_rows_per_unit` events moves the product by at most
+        #   `norm + slack` times as much, replacing them by `sqrt(2) norm + 2 slack` times.
+        # Proof: the triangle inequality over single events; for a replacement the linear products
+        #   of both sets of events have no negative entries, so their difference is no longer than
+        #   the root of the sum of the squared lengths. See theory/streams.
+        # Source: F4, F24, F32; docs/theory/streams.md.
+        # Needs: each event adds one to one lane at one step.
         one = self.norm + self.slack
         if replaced:
             one = self.norm * Fraction(1_414_213_563, 10**9) + 2 * self.slack
@@ -357,15 +353,14 @@ class BLTState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BLTCounter:
-    """One epoch of a stream, counted with Gaussian noise.
+    """One epoch of a stream, counted with Gaussian noise."""
 
-    Theorem: all outputs of the epoch are a function of ``F(x) + z``, rounded Gaussian noise on
-        integers that one unit moves by at most ``FixedPoint.squared``; the release is Gaussian DP
-        as ``noise`` says, also when the stream is chosen after seeing earlier outputs.
-    Proof: theory/streams, theorems 1, 3 and 4.
-    Source: Denisov, McMahan, Rush, Smith, Thakurta 2022; Smith, Thakurta 2022. F32, F33.
-    Needs: counts of steps as integers, none above ``most``; each step fed once.
-    """
+    # Theorem: all outputs of the epoch are a function of `F(x) + z`, rounded Gaussian noise on
+    #   integers that one unit moves by at most `FixedPoint.squared`; the release is Gaussian DP
+    #   as `noise` says, also when the stream is chosen after seeing earlier outputs.
+    # Proof: theory/streams, theorems 1, 3 and 4.
+    # Source: Denisov, McMahan, Rush, Smith, Thakurta 2022; Smith, Thakurta 2022. F32, F33.
+    # Needs: counts of steps as integers, none above `most`; each step fed once.
 
     fixed: FixedPoint
     noise: AdditiveMechanism
@@ -486,11 +481,9 @@ def _times(numbers: Ints, factor: Ints) -> Ints:
 
 
 def _integer_product(x: Ints, matrix: Ints) -> Ints:
-    """``x @ matrix.T`` in integers.
-
-    Proof: a chunk holds at most 128 * 2**31 events and the entries of the matrix are at most
-        2**24, so with the entries cut at 14 bits the sums stay below 2**53: doubles are exact.
-    """
+    """``x @ matrix.T`` in integers."""
+    # Proof: a chunk holds at most 128 * 2**31 events and the entries of the matrix are at most
+    #   2**24, so with the entries cut at 14 bits the sums stay below 2**53: doubles are exact.
     low = matrix & ((1 << 14) - 1)
     doubles = x.astype(np.float64)
     high, rest = (
@@ -500,11 +493,9 @@ def _integer_product(x: Ints, matrix: Ints) -> Ints:
 
 
 def _given(buffers: Ints, out: Ints) -> Ints:
-    """``buffers @ out / 2**31``, too low by less than 3.
-
-    Proof: they are below 2**60 and 2**31 and are cut into 20 and 16 bits, so that every sum is
-        exact in doubles; of the six products three are shifted to the right and lose less than 1.
-    """
+    """``buffers @ out / 2**31``, too low by less than 3."""
+    # Proof: they are below 2**60 and 2**31 and are cut into 20 and 16 bits, so that every sum is
+    #   exact in doubles; of the six products three are shifted to the right and lose less than 1.
     total = np.zeros((*buffers.shape[:2], out.shape[1]), dtype=np.int64)
     for place in (0, 20, 40):
         piece = ((buffers >> place) & ((1 << 20) - 1)).astype(np.float64)

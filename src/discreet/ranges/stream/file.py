@@ -9,6 +9,7 @@ because a stream that goes on twice from the same state reveals its noise.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import secrets
@@ -16,17 +17,28 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.boundary.owners import OwnerKey, check_owner_type, number_owners, owner_key
+from discreet.boundary.values import Ints, listed
 from discreet.core.errors import InvalidArgument, OutOfDomain, PrivacyError
 from discreet.noise.random_source import RandomSource
 from discreet.ranges.stream.plan import StreamPlan
-from discreet.ranges.stream.state import Counts, advance, begin, pack, tally, unpack
+from discreet.ranges.stream.state import (
+    Counts,
+    advance,
+    begin,
+    event_lanes,
+    pack,
+    tally,
+    unpack,
+)
 
 # ── Key-value file ───────────────────────────────────────────────────────────────────────────────
 # Named values that one process holds, changed all or none, and then on disk.
@@ -100,8 +112,7 @@ class KeyValueFile:
 # ── Stream file ──────────────────────────────────────────────────────────────────────────────────
 
 
-Unit: TypeAlias = int | str
-Array: TypeAlias = NDArray[Any]
+Unit: TypeAlias = int | str | bytes
 Flags: TypeAlias = NDArray[np.bool_]
 VERSION = 1
 _UNITS = "CREATE TABLE units (id ANY PRIMARY KEY, used INTEGER NOT NULL) STRICT, WITHOUT ROWID"
@@ -167,13 +178,16 @@ class StreamFile:
         if (units is not None) != self.limits_units:
             raise InvalidArgument("units must be given if the stream limits units, and only then.")
         with self._turn():
-            at = np.asarray(steps)
             kept: Flags | None = None
             used: list[tuple[Unit, int]] = []
+            kind, after = "", self._state.step
             if units is not None:
-                kept, used = self._limit(np.asarray(units), at)
-            counts = tally(self.plan, at, after=self._state.step, keys=keys, end=end, kept=kept)
-            return self._feed(counts, rng, used=used)
+                # An event that is left out uses nothing up.
+                lanes = event_lanes(self.plan, steps, after=after, keys=keys, end=end)
+                kind = self._kind(units)
+                kept, used = self._limit(units, lanes >= 0)
+            counts = tally(self.plan, steps, after=after, keys=keys, end=end, kept=kept)
+            return self._feed(counts, rng, used=used, kind=kind)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -224,7 +238,12 @@ class StreamFile:
         return self.plan.counter(self.plan.epoch(step + 1)).design.encode()
 
     def _feed(
-        self, counts: ArrayLike, rng: RandomSource, *, used: Sequence[tuple[Unit, int]]
+        self,
+        counts: ArrayLike,
+        rng: RandomSource,
+        *,
+        used: Sequence[tuple[Unit, int]],
+        kind: str = "",
     ) -> Counts:
         """Draw, write, and only then tell."""
         state, answers = advance(self.plan, self._state, counts, rng=rng)
@@ -235,6 +254,8 @@ class StreamFile:
             self._held.put("state", pack(state))
             self._held.put("design", self._design(state.step))
             self._held.put("last", file.getvalue())
+            if kind:
+                self._held.put("kind", kind.encode())
             self._held.base.executemany(
                 "INSERT INTO units VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET used = ?",
                 ((unit, number, number) for unit, number in used),
@@ -243,45 +264,52 @@ class StreamFile:
         self._usable = True
         return answers
 
-    def _limit(self, units: Array, steps: Array) -> tuple[Flags, list[tuple[Unit, int]]]:
-        """Which events stay, the first of each unit, and how many each unit has had since."""
-        named = not units.size or units.dtype.kind in "iuU"
-        if units.ndim != 1 or units.shape != steps.shape or not named:
-            raise OutOfDomain("units must be whole numbers or texts, one for each event.")
-        names, inverse, numbers = np.unique(units, return_inverse=True, return_counts=True)
-        listed: list[Unit] = names.tolist()
-        before = self._used(listed)
-        used = np.array([before[name] for name in listed], dtype=np.int64)
-        # The place of each event among those of its unit, in the order in which they came.
-        rank = np.empty(len(units), dtype=np.int64)
-        starts = np.repeat(np.cumsum(numbers) - numbers, numbers)
-        rank[np.argsort(inverse, kind="stable")] = np.arange(len(units)) - starts
-        kept = rank < (self.plan.max_rows_per_unit - used)[inverse]
-        after = np.minimum(used + numbers, self.plan.max_rows_per_unit)
-        return kept, [
-            (name, int(number))
-            for name, number, old in zip(listed, after, used, strict=True)
-            if number != old
-        ]
-
-    def _used(self, listed: list[Unit]) -> dict[Unit, int]:
-        """How many events each of these units has had."""
-        known = self._held.base.execute("SELECT typeof(id) FROM units LIMIT 1").fetchone()
-        if known and listed and (known[0] == "text") != isinstance(listed[0], str):
+    def _kind(self, units: ArrayLike) -> str:
+        """The kind of units that a container has by its type; lists are read unit by unit."""
+        kind = _kind_of(units)
+        if kind and self._held.text("kind") not in ("", kind):
             # The unit 7 and the unit "7" would each have the events of one.
             raise InvalidArgument(
                 "units must be of one kind in all of a stream, whole numbers or texts: it was "
                 "begun with the other kind."
             )
-        before = dict.fromkeys(listed, 0)
-        with suppress(OverflowError, UnicodeError):  # whose message would quote a unit
-            for start in range(0, len(listed), _MANY):
-                some = listed[start : start + _MANY]
-                marks = ",".join("?" * len(some))
-                query = f"SELECT id, used FROM units WHERE id IN ({marks})"  # noqa: S608 - marks
-                before.update(self._held.base.execute(query, some))
-            return before
-        raise OutOfDomain("units must be whole numbers below 2**63, or texts that UTF-8 can hold.")
+        return kind
+
+    def _limit(self, units: ArrayLike, open_events: Flags) -> tuple[Flags, list[tuple[Unit, int]]]:
+        """Which events stay, the first of each unit, and how many each unit has had since."""
+        odd = isinstance(units, np.ndarray) and (units.ndim != 1 or units.dtype.kind not in "iuUO")
+        if odd or isinstance(units, str | bytes) or not hasattr(units, "__len__"):
+            raise OutOfDomain("units must be whole numbers or texts, one for each event.")
+        check_owner_type("units", units)
+        names, owners = _numbered(units)
+        if len(owners) != len(open_events):
+            raise OutOfDomain("units must be one for each event.")
+        mine = open_events & (owners >= 0)  # an event that is nobody's is not counted
+        before = self._used(names)
+        used = np.array([before[name] for name in names], dtype=np.int64)
+        numbers = np.bincount(owners[mine], minlength=len(names))
+        # The place of each event among those of its unit, in the order in which they came.
+        rank = np.empty(int(mine.sum()), dtype=np.int64)
+        starts = np.repeat(np.cumsum(numbers) - numbers, numbers)
+        rank[np.argsort(owners[mine], kind="stable")] = np.arange(len(rank)) - starts
+        kept = mine.copy()
+        kept[mine] = rank < (self.plan.max_rows_per_unit - used)[owners[mine]]
+        after = np.minimum(used + numbers, self.plan.max_rows_per_unit)
+        return kept, [
+            (name, int(number))
+            for name, number, old in zip(names, after, used, strict=True)
+            if number != old
+        ]
+
+    def _used(self, names: list[Unit]) -> dict[Unit, int]:
+        """How many events each of these units has had."""
+        before = dict.fromkeys(names, 0)
+        for start in range(0, len(names), _MANY):
+            some = names[start : start + _MANY]
+            marks = ",".join("?" * len(some))
+            query = f"SELECT id, used FROM units WHERE id IN ({marks})"  # noqa: S608 - marks
+            before.update(self._held.base.execute(query, some))
+        return before
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -291,6 +319,59 @@ class StreamFile:
             if not self._usable:
                 raise StreamFailure("The stream is closed, or a write has failed: open it again.")
             yield
+
+
+def _kind_of(units: ArrayLike) -> str:
+    if isinstance(units, np.ndarray):
+        return {"i": "numbers", "u": "numbers", "U": "texts"}.get(units.dtype.kind, "")
+    # By the type that a series declares: what NumPy makes of it follows from its missing units.
+    declared = str(getattr(units, "dtype", getattr(units, "type", ""))).lower()
+    if declared.startswith(("int", "uint")):
+        return "numbers"
+    return "texts" if declared.startswith(("str", "large_str")) else ""
+
+
+def _numbered(units: ArrayLike) -> tuple[list[Unit], Ints]:
+    """The units of a feed as they are stored, and the place of each event's among them."""
+    if isinstance(units, np.ndarray) and units.dtype.kind in "iu" and units.dtype != np.uint64:
+        whole, places = np.unique(units, return_inverse=True)
+        return whole.tolist(), places.reshape(-1)
+    places, _ = number_owners(units)
+    rows = listed(units)
+    _, first = np.unique(places, return_index=True)
+    names = (_name(rows[place]) for place in first.tolist())
+    return [name for name in names if name is not None], places
+
+
+def _name(unit: object) -> Unit | None:
+    """What a unit is remembered by; None for what names nobody."""
+    if type(unit) is int and -(1 << 63) <= unit < 1 << 63:  # by far the commonest
+        return unit
+    key = owner_key(unit)
+    return None if key is None else _stored(key)
+
+
+def _stored(key: OwnerKey) -> Unit:
+    """What a unit is remembered by: whole numbers and texts as they are, others by a digest."""
+    kind, value = key
+    if kind == "text" and isinstance(value, str):
+        with suppress(UnicodeError):
+            value.encode()
+            return value
+    if kind == "number" and isinstance(value, Fraction) and value.denominator == 1:
+        whole = int(value)
+        if -(1 << 63) <= whole < 1 << 63:
+            return whole
+    return hashlib.sha256(_plain(key).encode(errors="surrogatepass")).digest()
+
+
+def _plain(key: object) -> str:
+    """One text for one key: a number of any length in hexadecimal digits, tuples part by part."""
+    if isinstance(key, tuple):
+        return f"({','.join(map(_plain, key))})"
+    if isinstance(key, Fraction):
+        return f"{key.numerator:x}/{key.denominator:x}"
+    return f"{key:x}" if isinstance(key, int) else repr(key)
 
 
 def _opened(path: str | Path | None) -> KeyValueFile:

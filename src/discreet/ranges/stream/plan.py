@@ -25,7 +25,9 @@ from discreet.core import canonical_json as canonical
 from discreet.core import events
 from discreet.core._rational import Number, root_down
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import percent, short
 from discreet.core.relation import NeighboringRelation, central_relation
+from discreet.core.tabular import Record, Tabular
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
@@ -72,8 +74,8 @@ class Counter(Protocol):
         """What turns `Fed.whole` and `Fed.part` into the sums after each step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamForecast:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StreamForecast(Tabular):
     """The error that an answer will have."""
 
     step: int
@@ -81,16 +83,39 @@ class StreamForecast:
     confidence: float
     half_width: float
 
+    def rows(self) -> list[Record]:
+        """List the forecast as one row.
+
+        Examples:
+            >>> import discreet
+            >>> plan = discreet.plan_stream(epsilon=1, horizon=8)
+            >>> len(plan.forecast(8).rows())
+            1
+        """
+        names = ("step", "std", "half_width", "confidence")
+        return [{name: getattr(self, name) for name in names}]
+
     def __str__(self) -> str:
         return (
-            f"after step {self.step}: standard deviation {self.std:.4g}, "
-            f"{self.confidence:.0%} within {self.half_width:.4g}"
+            f"after step {self.step}: standard deviation {short(self.std)}, "
+            f"{percent(self.confidence)} within {short(self.half_width)}"
         )
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPlan:
-    """A stream before it starts. See `plan_stream`."""
+    """Describe a stream before it starts. See `plan_stream`.
+
+    Attributes:
+        budget: Privacy budget of the whole stream.
+        relation: Neighboring relation of the guarantee.
+        max_rows_per_unit: Number of events of one privacy unit in the whole stream.
+        keys: Names of counts that run side by side; None if there is one count.
+        horizon: Number of steps; None if the stream may continue without end.
+        window: Number of steps that each count covers; None for totals.
+    """
 
     budget: QueryBudget
     relation: NeighboringRelation
@@ -111,17 +136,15 @@ class StreamPlan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the whole stream costs, however long it runs.
-
-        Theorem: all answers of all epochs together are within the budget under ``relation``, if one
-            unit has at most ``max_rows_per_unit`` events; also when later ones depend on answers.
-        Proof: theory/streams. Every epoch is within the budget for ``max_rows_per_unit`` events;
-            the
-            cost of events is additive in L1 (Laplace), convex in L2 (Gaussian): spreading events
-            over epochs costs no more than putting all into one.
-        Source: Chan, Shi, Song 2011; Denisov et al. 2022; Smith, Thakurta 2022. F42, F43.
-        Needs: the stated relation and ``max_rows_per_unit`` are those of the data.
-        """
+        """What the whole stream costs, however long it runs."""
+        # Theorem: all answers of all epochs together are within the budget under `relation`, if one
+        #   unit has at most `max_rows_per_unit` events; also when later ones depend on answers.
+        # Proof: theory/streams. Every epoch is within the budget for `max_rows_per_unit` events;
+        #   the
+        #   cost of events is additive in L1 (Laplace), convex in L2 (Gaussian): spreading events
+        #   over epochs costs no more than putting all into one.
+        # Source: Chan, Shi, Song 2011; Denisov et al. 2022; Smith, Thakurta 2022. F42, F43.
+        # Needs: the stated relation and `max_rows_per_unit` are those of the data.
         if self.pure:
             if self.horizon is None and self.window is None:
                 return pure_dp(
@@ -131,7 +154,20 @@ class StreamPlan:
         return Guarantee(events.GaussianEvent(_sigma(self.budget)), self.relation)
 
     def length(self, epoch: int) -> int:
-        """Steps of an epoch."""
+        """Count the steps of an epoch.
+
+        Args:
+            epoch: Number of the epoch, counted from 0.
+
+        Returns:
+            Number of steps.
+
+        Examples:
+            >>> import discreet
+            >>> plan = discreet.plan_stream(epsilon=1, horizon=8)
+            >>> plan.length(0)
+            8
+        """
         if self.horizon is not None:
             return self.horizon
         if self.window is not None:
@@ -139,7 +175,18 @@ class StreamPlan:
         return FIRST_EPOCH << max(0, epoch - 1)
 
     def start(self, epoch: int) -> int:
-        """Steps before an epoch."""
+        """Count the steps before an epoch.
+
+        Args:
+            epoch: Number of the epoch, counted from 0.
+
+        Returns:
+            Number of steps.
+
+        Examples:
+            >>> plan.start(0)
+            0
+        """
         if self.horizon is not None:
             return 0
         if self.window is not None:
@@ -147,7 +194,18 @@ class StreamPlan:
         return 0 if epoch == 0 else FIRST_EPOCH << (epoch - 1)
 
     def epoch(self, t: int) -> int:
-        """The epoch that step t (the first is 1) belongs to."""
+        """Find the epoch of a step.
+
+        Args:
+            t: Step, counted from 1.
+
+        Returns:
+            Number of the epoch, counted from 0.
+
+        Examples:
+            >>> plan.epoch(3)
+            0
+        """
         if self.horizon is not None:
             return 0
         if self.window is not None:
@@ -155,11 +213,33 @@ class StreamPlan:
         return ((t - 1) // FIRST_EPOCH).bit_length()
 
     def counter(self, epoch: int) -> Counter:
-        """The counter of an epoch."""
+        """Make the counter of an epoch.
+
+        Args:
+            epoch: Number of the epoch, counted from 0.
+
+        Returns:
+            The counter, which has seen nothing.
+
+        Examples:
+            >>> type(plan.counter(0)).__name__.endswith("Counter")
+            True
+        """
         return _counter(self, self.length(epoch))
 
     def variance(self, steps: ArrayLike) -> Floats:
-        """The exact variance of the answers after these steps; the same for every key."""
+        """Return the exact variance of the counts after steps.
+
+        Args:
+            steps: Step, or array of steps, counted from 1.
+
+        Returns:
+            A number for each step, the same for every key.
+
+        Examples:
+            >>> plan.variance([1, 8]).shape
+            (2,)
+        """
         t = self._steps(steps)
         found = np.zeros(t.shape)
         for epoch, at in self._by_epoch(t):
@@ -176,11 +256,37 @@ class StreamPlan:
         return found
 
     def std(self, steps: ArrayLike) -> Floats:
-        """The standard deviation of the answers after these steps."""
+        """Return the noise standard deviation of the counts after steps.
+
+        Args:
+            steps: Step, or array of steps, counted from 1.
+
+        Returns:
+            A number for each step.
+
+        Examples:
+            >>> bool((plan.std([1, 8]) > 0).all())
+            True
+        """
         return np.sqrt(self.variance(steps))
 
     def half_width(self, steps: ArrayLike, *, confidence: float = 0.95) -> Floats:
-        """How far answers may be from the truth, each with probability ``confidence``."""
+        """Return the margin of error of the counts after steps.
+
+        Args:
+            steps: Step, or array of steps, counted from 1.
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            A number for each step.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> bool((plan.half_width([8], confidence=0.99) > plan.half_width([8])).all())
+            True
+        """
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
         t = self._steps(steps)
         if not self.pure:
@@ -191,7 +297,24 @@ class StreamPlan:
         return found
 
     def forecast(self, step: int, *, confidence: float = 0.95) -> StreamForecast:
-        """The error of the answer after a step; nothing is read or spent."""
+        """Forecast the error of the count after a step.
+
+        Nothing is read and nothing is charged.
+
+        Args:
+            step: Step, counted from 1.
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            The forecast, with `std` and `half_width` (the margin of error).
+
+        Raises:
+            InvalidArgument: The step is not in the plan, or the confidence is not between 0 and 1.
+
+        Examples:
+            >>> plan.forecast(8).std == float(plan.std([8])[0])
+            True
+        """
         at = [check.count("step", step)]
         return StreamForecast(
             step=step,
@@ -201,7 +324,15 @@ class StreamPlan:
         )
 
     def to_json(self) -> str:
-        """The plan as text."""
+        """Return the plan as JSON text, for `from_json`.
+
+        Returns:
+            The text.
+
+        Examples:
+            >>> type(plan.to_json()).__name__
+            'str'
+        """
         content = {
             "budget": {
                 name: None if value is None else str(value)
@@ -221,7 +352,21 @@ class StreamPlan:
 
     @classmethod
     def from_json(cls, text: str) -> StreamPlan:
-        """The plan of a text."""
+        """Read a plan back from the text of `to_json`.
+
+        Args:
+            text: What `to_json` has written.
+
+        Returns:
+            The plan.
+
+        Raises:
+            InvalidArgument: The text is no plan of a stream.
+
+        Examples:
+            >>> discreet.plan_stream(epsilon=1, horizon=8).from_json(plan.to_json()) == plan
+            True
+        """
         with canonical.reading("a plan of a stream"):
             content: Mapping[str, Any] = json.loads(text)
             amounts = content["budget"].items()
@@ -280,12 +425,43 @@ def plan_stream(
     keys: Sequence[str] | None = None,
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE,
 ) -> StreamPlan:
-    """Plan a stream: what it costs and how good it will be, before it starts.
+    """Plan a stream of counts: its privacy loss and its error, before it starts.
 
-    ``epsilon`` alone buys Laplace noise on a tree; with ``delta``, or ``rho``, Gaussian noise. Say
-    ``horizon`` if the number of steps is known, ``window`` for counts of the last so many steps;
-    without either, totals go on without end. One unit has at most ``max_rows_per_unit`` events.
-    ``keys`` names counts that run side by side: an event belongs to one of them.
+    Nothing is read and nothing is charged.
+
+    Args:
+        epsilon: Privacy loss of the whole stream, as epsilon. Without `delta`, Laplace noise on a
+            tree is used.
+        delta: Probability parameter of (epsilon, delta)-DP. With it, the noise is Gaussian noise.
+        rho: Privacy loss as rho of zCDP, instead of `epsilon` and `delta`.
+        horizon: Number of steps that the stream will have. If None, it may continue without end,
+            with more noise.
+        window: Number of steps that each published count covers, up to the last one. If None,
+            counts are totals since the first step.
+        max_rows_per_unit: Contribution limit: number of events of one privacy unit in the whole
+            stream.
+        keys: Names of counts that run side by side; an event belongs to one of them. If None, there
+            is one count.
+        relation: Neighboring relation of the guarantee, such as `NeighboringRelation.ADD_REMOVE`.
+
+    Returns:
+        A plan with `guarantee`, `std` and `forecast`.
+
+    Raises:
+        InvalidArgument: An argument is not valid, or the budget is not stated in one way.
+
+    Privacy:
+        The plan releases nothing. A stream of this plan has the stated privacy loss for one privacy
+        unit, over all of its steps.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.plan_stream(epsilon=1, horizon=24)
+        >>> plan.forecast(24).std < 5
+        True
+
+    See Also:
+        `stream`.
     """
     central_relation(relation)
     if horizon is not None and window is not None:

@@ -7,16 +7,23 @@ in a file, decides when the answers count: they must not be seen before the new 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.accounting.guarantee import Guarantee
+from discreet.boundary.rows import cells, shape_of
+from discreet.boundary.values import steps as boundary_steps
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.tabular import Record
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import RandomSource
+from discreet.query.result import Result, records
 from discreet.ranges.stream.blt_counter import BLTState
 from discreet.ranges.stream.plan import StreamPlan
 from discreet.ranges.stream.tree_counter import LARGEST_COUNT, TreeState
@@ -26,8 +33,8 @@ _PIECE = 1 << 15
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Counts:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Counts(Result):
     """Published counts, one for each step, for each key.
 
     The total so far or, if the plan has a window, what happened in the last so many steps.
@@ -38,8 +45,17 @@ class Counts:
     """The step after which the first of them holds; the first step of a stream is 1."""
     values: Floats
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of the whole stream, however long it runs."""
+        return self.plan.guarantee
+
+    def _title(self) -> str:
+        return f"Counts after steps {self.first:,} to {self.first + len(self.values) - 1:,}"
+
     def __len__(self) -> int:
-        return len(self.values)
+        """How many numbers: one for each step and key."""
+        return int(self.values.size)
 
     @property
     def steps(self) -> Ints:
@@ -49,14 +65,46 @@ class Counts:
     @property
     def std(self) -> Floats:
         """The standard deviation of each, the same for every key."""
-        return self.plan.std(self.steps)
+        found = self.plan.std(self.steps)
+        return found if self.plan.keys is None else np.tile(found[:, None], self.plan.lanes)
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Bounds that hold the exact count, each with probability ``confidence``."""
+        """Return bounds that hold the exact counts.
+
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Lower and upper ends.
+        """
         reach = self.plan.half_width(self.steps, confidence=confidence)
         if self.plan.keys is not None:
             reach = reach[:, None]
         return self.values - reach, self.values + reach
+
+    def rows(self, confidence: float = 0.95) -> list[Record]:
+        """Return one record for each step, and for each key if there are keys.
+
+        Args:
+            confidence: Probability with which each interval holds, between 0 and 1.
+
+        Returns:
+            Dictionaries with the step, the key, `value`, `std`, `low` and `high`.
+        """
+        low, high = self.interval(confidence)
+        steps = self.steps.tolist()
+        names: tuple[str, ...] = ("step",)
+        keys: Iterable[tuple[Any, ...]] = ((step,) for step in steps)
+        if self.plan.keys is not None:
+            names, keys = ("step", "key"), product(steps, self.plan.keys)
+        return records(
+            names,
+            keys,
+            value=self.values.ravel(),
+            std=self.std.ravel(),
+            low=low.ravel(),
+            high=high.ravel(),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +144,11 @@ def begin(plan: StreamPlan) -> StreamState:
 def advance(
     plan: StreamPlan, state: StreamState, counts: ArrayLike, *, rng: RandomSource
 ) -> tuple[StreamState, Counts]:
-    """Feed the counts of the next steps: the new state, and one answer for each step.
-
-    Theorem: all answers together have the plan's guarantee, if every step is fed once.
-    Proof: theory/streams.
-    Source: as `StreamPlan.guarantee`.
-    Needs: the new state is kept, durably, before an answer is seen; fresh bits.
-    """
+    """Feed the counts of the next steps: the new state, and one answer for each step."""
+    # Theorem: all answers together have the plan's guarantee, if every step is fed once.
+    # Proof: theory/streams.
+    # Source: as `StreamPlan.guarantee`.
+    # Needs: the new state is kept, durably, before an answer is seen; fresh bits.
     rows = check_counts(plan, counts)
     if plan.horizon is not None and state.step + len(rows) > plan.horizon:
         raise InvalidArgument(
@@ -157,19 +203,14 @@ def _advance(
 
 def check_counts(plan: StreamPlan, counts: ArrayLike) -> Ints:
     """The counts as (steps, lanes), or OutOfDomain."""
-    rows = np.asarray(counts)
-    shape = "(steps,)" if plan.keys is None else f"(steps, {plan.lanes})"
-    if rows.ndim != (1 if plan.keys is None else 2) or rows.dtype.kind not in "iu":
-        raise OutOfDomain(f"counts must be whole numbers of the shape {shape}.")
-    rows = rows.reshape(len(rows), -1)
-    if len(rows) and rows.shape[1] != plan.lanes:
-        raise OutOfDomain(f"counts must be whole numbers of the shape {shape}.")
-    if rows.size and rows.min() < 0:
-        raise OutOfDomain("counts must not be negative.")
-    # In 64 bits first: the largest count need not fit the type of the counts.
-    wide = rows if rows.dtype == np.uint64 else rows.astype(np.int64)
-    cut: Ints = np.minimum(wide, LARGEST_COUNT).astype(np.int64)
-    return cut
+    wanted = "(steps,)" if plan.keys is None else f"(steps, {plan.lanes})"
+    shape = shape_of(counts, axes=1 if plan.keys is None else 2)
+    rows = None
+    if shape is not None and (len(shape) == 1 or shape[1] == plan.lanes or not shape[0]):
+        rows = cells(counts, shape=shape, lower=0, upper=LARGEST_COUNT)
+    if rows is None:
+        raise OutOfDomain(f"counts must be whole numbers of the shape {wanted}.")
+    return rows.reshape(len(rows), plan.lanes)
 
 
 def tally(
@@ -184,29 +225,43 @@ def tally(
     """Count events into steps: ``counts`` of the steps after ``after`` up to ``end``.
 
     ``steps`` says for each event to which step it belongs, ``keys`` to which key of the plan (by
-    its place among them). Of all that are checked only those that are ``kept`` are counted: an
-    error must not tell which they are.
+    its place among them). Each event is read by itself: one whose step is not open, or whose key is
+    none of the plan's, is left out, because an error would tell of it.
     """
-    at = np.asarray(steps)
-    if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
-        raise OutOfDomain("steps must be whole numbers, one for each event.")
+    lanes = event_lanes(plan, steps, after=after, keys=keys, end=end)
+    if kept is not None:
+        lanes = lanes[kept]
+    # What has no place is counted before the first, and not told.
+    flat = np.bincount(lanes + 1, minlength=(end - after) * plan.lanes + 1)[1:]
+    return flat if plan.keys is None else flat.reshape(-1, plan.lanes)
+
+
+def event_lanes(
+    plan: StreamPlan, steps: ArrayLike, *, after: int, keys: Any = None, end: int
+) -> Ints:
+    """The place of each event among all open steps and keys; -1 for one that has none."""
     check.count("end", end, minimum=after)
-    if at.size and (at.min() <= after or at.max() > end):
-        raise OutOfDomain("steps must lie after the last step that was fed, and not beyond end.")
     if (keys is None) != (plan.keys is None):
         raise InvalidArgument("keys must be given if the plan has keys, and only then.")
-    places = at.astype(np.int64) - after - 1
-    some = slice(None) if kept is None else kept
+    # What is outside stays outside when it is clipped.
+    at = _whole("steps", steps, lower=after, upper=end + 1)
+    found = at - (after + 1)
+    found[at > end] = -1
     if keys is None:
-        return np.bincount(places[some], minlength=end - after)
-    lane = np.asarray(keys)
-    if lane.shape != at.shape or (lane.size and lane.dtype.kind not in "iu"):
+        return found
+    lane = _whole("keys", keys, lower=-1, upper=plan.lanes)
+    if lane.shape != at.shape:
         raise OutOfDomain("keys must be places among the plan's keys, one for each event.")
-    if lane.size and (lane.min() < 0 or lane.max() >= plan.lanes):
-        raise OutOfDomain("keys must be places among the plan's keys, one for each event.")
-    both = (places * plan.lanes + lane.astype(np.int64))[some]
-    flat = np.bincount(both, minlength=(end - after) * plan.lanes)
-    return flat.reshape(-1, plan.lanes)
+    known = (found >= 0) & (lane >= 0) & (lane < plan.lanes)
+    return np.where(known, found * plan.lanes + lane, -1)
+
+
+def _whole(name: str, values: ArrayLike, *, lower: int, upper: int) -> Ints:
+    """Whole numbers of a list, each by itself; the type and shape of an array are public."""
+    odd = isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind not in "biufO")
+    if odd or isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise OutOfDomain(f"{name} must be whole numbers, one for each event.")
+    return boundary_steps(values, exponent=0, lower=lower, upper=upper, misfit=lower)
 
 
 def pack(state: StreamState) -> bytes:

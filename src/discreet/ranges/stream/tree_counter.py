@@ -230,16 +230,15 @@ class TreeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeCounter:
-    """One epoch of a stream, counted with discrete Laplace noise on blocks.
+    """One epoch of a stream, counted with discrete Laplace noise on blocks."""
 
-    Theorem: all outputs of the epoch are a function of the noisy counts of all blocks; if one unit
-        moves the counts of steps by ``d`` in L1, these move by ``d * levels``. The release is
-        ``d * levels / scale``-DP, also when the stream is chosen after seeing earlier outputs.
-    Proof: theory/streams, theorems 1 and 2.
-    Source: Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011; Honaker 2015; Andersson,
-        Pagh, Steiner, Torkamani 2024 (right blocks). F11, F36.
-    Needs: counts of steps as integers; each step fed once.
-    """
+    # Theorem: all outputs of the epoch are a function of the noisy counts of all blocks; if one
+    #   unit moves the counts of steps by `d` in L1, these move by `d * levels`. The release is `d *
+    #   levels / scale`-DP, also when the stream is chosen after seeing earlier outputs.
+    # Proof: theory/streams, theorems 1 and 2.
+    # Source: Dwork, Naor, Pitassi, Rothblum 2010; Chan, Shi, Song 2011; Honaker 2015; Andersson,
+    #   Pagh, Steiner, Torkamani 2024 (right blocks). F11, F36.
+    # Needs: counts of steps as integers; each step fed once.
 
     chain: Chain
     law: DiscreteLaplace

@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from html import escape
 
+from discreet.core.number_format import short
+from discreet.core.tabular import cell
+
 _MOST = 40
 _ROW = 24
 _LEFT, _PLOT, _RIGHT = 190, 430, 140
@@ -56,7 +59,7 @@ def bars(
     for tick in _tens(start, end) if log else _ticks(start, end):
         lines.append(_line(x(tick), base, x(tick), base + 4))
         lines.append(
-            f'<text x="{x(tick):.1f}" y="{base + 17}" text-anchor="middle">{_number(tick)}</text>'
+            f'<text x="{x(tick):.1f}" y="{base + 17}" text-anchor="middle">{short(tick)}</text>'
         )
     more = f"; {len(labels) - many} more are in the table" if len(labels) > many else ""
     lines.append(f'<text x="4" y="{base + 34}" fill="#555">{escape(cut(note, 120) + more)}</text>')
@@ -74,7 +77,7 @@ def _bar(
 ) -> list[str]:
     middle = y + _ROW / 2
     lines = [f'<text x="{_LEFT - 8}" y="{middle + 4}" text-anchor="end">{escape(label)}</text>']
-    text = _number(value)
+    text, below, above = rounded(value, *ends)
     if dots:
         lines.append(f'<circle cx="{x(value):.1f}" cy="{middle}" r="4" fill="#000"/>')
     else:
@@ -90,9 +93,17 @@ def _bar(
             _line(low, middle - 4, low, middle + 4),
             _line(high, middle - 4, high, middle + 4),
         ]
-        text = f"{text}  [{_number(ends[0])}, {_number(ends[1])}]"
+        text = f"{text}  [{below}, {above}]"
     place = f'x="{_LEFT + _PLOT + 6}" y="{middle + 4}"'
     return [*lines, f'<text {place} font-size="10">{escape(text)}</text>']
+
+
+def rounded(value: float, low: float | None, high: float | None) -> tuple[str, str, str]:
+    """A value and the ends of its interval as text, rounded to the noise; four digits without."""
+    if low is None or high is None:
+        return short(value), "", ""
+    row = {"value": value, "low": low, "high": high}
+    return cell(row, "value"), cell(row, "low"), cell(row, "high")
 
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> str:
@@ -129,16 +140,6 @@ def _ticks(start: float, end: float) -> list[float]:
         step /= 2
     first, last = math.ceil(start / step), math.floor(end / step)
     return [step * k for k in range(first, last + 1)]
-
-
-def _number(value: float) -> str:
-    return (
-        f"{value:,.4g}"
-        if abs(value) < 1e4
-        else f"{value:,.0f}"
-        if abs(value) < 1e9
-        else f"{value:.4g}"
-    )
 
 
 def cut(text: str, most: int) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from discreet.core.number_format import number, short
 from discreet.noise.distribution import Floats
 from discreet.report.drawing.bar_chart import cut
 
@@ -24,8 +25,13 @@ def heat(
     down: Sequence[str],
     title: str,
     note: str,
+    texts: Sequence[Sequence[str]] | None = None,
 ) -> str:
-    """Cells from white (none) to black (most); ``values`` has a row for each label of ``down``."""
+    """Cells from white (none) to black (most); ``values`` has a row for each label of ``down``.
+
+    ``texts`` are written into the cells instead of the values, as far as there is room; then the
+    note says what the shades mean.
+    """
     rows, columns = values.shape
     wide = _WIDTH / columns
     tall = min(max(_TALLEST / rows, 6.0), 36.0)
@@ -50,14 +56,16 @@ def heat(
                 parts.append(_box(x, y, wide, tall, shade))
             if columns <= _FEW and tall >= 16:
                 ink = "#fff" if shade > _SHADES // 2 else "#000"
-                parts.append(_words(x + wide / 2, y + tall / 2 + 4, f"{values[i, j]:,.0f}", ink))
+                word = number(round(float(values[i, j]))) if texts is None else texts[i][j]
+                parts.append(_words(x + wide / 2, y + tall / 2 + 4, word, ink))
     base = _TOP + tall * rows
     parts.append(
         f'<rect x="{_LEFT}" y="{_TOP}" width="{_WIDTH}" height="{tall * rows:.1f}" fill="none" '
         'stroke="#000"/>'
     )
     parts += _labels(across, down, wide, tall, base)
-    parts += _legend(top, base + 34)
+    if texts is None:
+        parts += _legend(top, base + 34)
     parts.append(
         f'<text x="4" y="{height - 8:.0f}" fill="#555" font-size="11">{escape(note)}</text>'
     )
@@ -104,4 +112,4 @@ def _legend(top: float, y: float) -> list[str]:
     parts.append(
         f'<rect x="{_LEFT + 8}" y="{y}" width="{end}" height="14" fill="none" stroke="#000"/>'
     )
-    return [*parts, _words(_LEFT + 14 + end, y + 12, f"{top:,.4g}", anchor="start")]
+    return [*parts, _words(_LEFT + 14 + end, y + 12, short(top), anchor="start")]

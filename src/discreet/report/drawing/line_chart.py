@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 
+from discreet.core.number_format import short
+
 _WIDTH, _HEIGHT = 460, 300
 _LEFT, _TOP, _RIGHT, _BOTTOM = 74, 34, 236, 76
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 2 2 2 2", "3 1")
@@ -144,7 +146,7 @@ def _axes(across: ChartScale, up: ChartScale, x: ChartAxis, y: ChartAxis) -> lis
         place = up.place(tick) or 0.0
         parts.append(_line(_LEFT, place, right, place, stroke="#ddd"))
         parts.append(
-            f'<text x="{_LEFT - 6}" y="{place + 4:.1f}" text-anchor="end">{number(tick)}</text>'
+            f'<text x="{_LEFT - 6}" y="{place + 4:.1f}" text-anchor="end">{short(tick)}</text>'
         )
     middle = _TOP + _HEIGHT / 2
     parts.append(
@@ -161,7 +163,7 @@ def _axes(across: ChartScale, up: ChartScale, x: ChartAxis, y: ChartAxis) -> lis
 def _told(ticks: Sequence[float], axis: ChartAxis) -> list[tuple[float, str]]:
     """Ticks with what is written there; words are longer than numbers, so there are fewer."""
     if axis.words is None:
-        return [(tick, number(tick)) for tick in ticks]
+        return [(tick, short(tick)) for tick in ticks]
     told = [(tick, words) for tick in ticks if (words := axis.words(tick))]
     return told[:: -(-len(told) // _MOST_WORDS) or 1]
 
@@ -247,8 +249,3 @@ def _line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = "#000") -
         f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
         f'stroke="{stroke}" stroke-width="1"/>'
     )
-
-
-def number(value: float) -> str:
-    """As it is written beside a tick or a bar."""
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from discreet.core.number_format import short
 from discreet.report.drawing import bar_chart as svg
 from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve, ChartScale
-from discreet.report.drawing.panel import BarPanel, LinePanel, Panel, printable
+from discreet.report.drawing.panel import BarPanel, HeatPanel, LinePanel, Panel, printable
 
 _MOST = 40
 _TALL = 220
@@ -23,7 +24,13 @@ _SERIES = 6
 
 def drawn(panel: Panel) -> str:
     """A panel as HTML with SVG inside; everything is escaped."""
-    return _bars(panel) if isinstance(panel, BarPanel) else _lines(panel)
+    match panel:
+        case BarPanel():
+            return _bars(panel)
+        case LinePanel():
+            return _lines(panel)
+        case HeatPanel():
+            return f'<figure class="chart">{panel.svg()}</figure>'
 
 
 def meter(parts: Sequence[tuple[str, float]], *, words: str) -> str:
@@ -37,13 +44,6 @@ def meter(parts: Sequence[tuple[str, float]], *, words: str) -> str:
         f'<svg class="meter" role="img" aria-label="{escape(words)}">'
         f'<rect class="rest" width="100%"/>{"".join(boxes)}</svg>'
     )
-
-
-def number(value: float) -> str:
-    """Short, with separators."""
-    if abs(value) >= 1e9:
-        return f"{value:.4g}"
-    return f"{value:,.0f}" if abs(value) >= 1e4 or value == int(value) else f"{value:,.4g}"
 
 
 # ── bars ──────────────────────────────────────────────────────────────────────────────────────
@@ -79,7 +79,7 @@ def _bar(panel: BarPanel, i: int, scale: ChartScale) -> str:
         parts.append(
             f'<rect class="bar" x="{start:.2f}%" width="{end - start:.2f}%" y="5" height="12"/>'
         )
-    words = number(value)
+    words, least, most = svg.rounded(value, low, high)
     if low is not None and high is not None:
         a, b = _place(scale, low), _place(scale, high)
         parts += [
@@ -87,7 +87,7 @@ def _bar(panel: BarPanel, i: int, scale: ChartScale) -> str:
             f'<line class="whisker" x1="{a:.2f}%" x2="{a:.2f}%" y1="6" y2="16"/>',
             f'<line class="whisker" x1="{b:.2f}%" x2="{b:.2f}%" y1="6" y2="16"/>',
         ]
-        words = f"{words} <small>{number(low)} to {number(high)}</small>"
+        words = f"{words} <small>{least} to {most}</small>"
     label = escape(printable(panel.labels[i]))
     return (
         f'<li><span class="of">{label}</span>'
@@ -131,7 +131,7 @@ def _lines(panel: LinePanel) -> str:
 
 def _up(up: ChartScale) -> str:
     return "".join(
-        f'<text x="100%" y="{_place(up, tick):.2f}%" dy="4" text-anchor="end">{number(tick)}</text>'
+        f'<text x="100%" y="{_place(up, tick):.2f}%" dy="4" text-anchor="end">{short(tick)}</text>'
         for tick in up.ticks()
     )
 
@@ -144,7 +144,7 @@ def _grid(up: ChartScale) -> str:
 
 
 def _across(across: ChartScale, axis: ChartAxis) -> str:
-    told = [(t, number(t) if axis.words is None else axis.words(t)) for t in across.ticks()]
+    told = [(t, short(t) if axis.words is None else axis.words(t)) for t in across.ticks()]
     told = [(t, words) for t, words in told if words]
     # A phone has room for five words.
     told = told[:: max(1, -(-len(told) // 5))]

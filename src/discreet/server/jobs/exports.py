@@ -67,11 +67,11 @@ def download(row: JobRow, table: TableConfig, kind: Kind) -> DownloadInfo:
         account=f"Charged to account {row.account!r}.",
         ranges=tuple(
             shown(one, plan, file=f"{row.id}.json")
-            for one, plan in zip(ranges, found.work.ranges, strict=True)
+            for one, plan in zip(ranges, found.plan.ranges, strict=True)
         ),
     )
     if kind == "csv":
-        text = page.as_csv(report.releases, report.ranges)
+        text = page.as_csv(report.releases, report.sections)
     else:
         text = page.as_html(report) if kind == "html" else row.result or ""
     name = f"{row.subject}-{row.id[:8]}.{kind}"

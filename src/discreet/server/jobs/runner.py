@@ -20,7 +20,7 @@ from discreet.server.jobs.release_jobs import MOST_ATTEMPTS, JobQueue, JobRow
 from discreet.server.ledger_view import UserBudgets
 from discreet.server.middleware.errors import problem_of
 from discreet.server.table_registry import TableOpener
-from discreet.tables._execute import execute_reserved, reserve_batch
+from discreet.tables._execute import execute_reserved, reserve_plan
 from discreet.tables.release import Release, read_receipt
 from discreet.tables.table import Table
 
@@ -158,9 +158,9 @@ class JobRunner:
             table = self._config.tables[job.subject]
             opened = self._open(table, job.account)
             found = planning.price_request(table, json.loads(job.asked), patient=True)
-            work = found.work
+            work = found.plan
             self._stages[job.id] = "reserving the budget"
-            held = reserve_batch(opened, work, label=job.title, request_id=job.id)
+            held = reserve_plan(opened, work, label=job.title, request_id=job.id)
             releases, ranges = execute_reserved(
                 opened, work, held, progress=lambda words: self._say(job.id, words)
             )
@@ -187,7 +187,9 @@ class JobRunner:
     def _open(self, table: TableConfig, account: str) -> Table:
         try:
             return self._opener.open(table, self._budgets.account(account))
-        except InvalidArgument as error:  # it may say where the data are
+        except StoreFailure:
+            raise
+        except PrivacyError as error:  # it may say where the data are, or tell of a row
             self._note(f"table {table.name}", error)
             raise Unsupported(_CLOSED) from None
 

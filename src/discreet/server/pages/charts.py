@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from discreet.core.number_format import percent, short
 from discreet.report.drawing import responsive as fluid
 from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel
@@ -102,11 +103,11 @@ def budget_meter(budget: BudgetInfo, *, now: float | None = None) -> str:
     """What is spent, what this would take, what is left."""
     spent = share_spent(budget.remaining, budget.limit, measure=budget.currency)
     parts = [("spent", spent)]
-    words = f"{spent:.0%} of {budget.limit_words} is spent"
+    words = f"{percent(spent)} of {budget.limit_words} is spent"
     if now is not None:
         share = share_of_limit(now, budget.limit, measure=budget.currency)
         parts.append(("this" if share <= 1 - spent else "over", share))
-        words += f", this takes {share:.1%}"
+        words += f", this takes {percent(share)}"
     return fluid.meter(parts, words=words)
 
 
@@ -194,9 +195,9 @@ def leaks(found: LeakageInfo) -> str:
             values=[one.error for one in found.noise],
             low=none,
             high=none,
-            title=f"Noise that keeps epsilon {found.target:.3g} for every value",
+            title=f"Noise that keeps epsilon {short(found.target, digits=3)} for every value",
             unit="Standard error of a published mean",
-            note=f"As it is, epsilon is {found.noise[0].leaks:.3g}.",
+            note=f"As it is, epsilon is {short(found.noise[0].leaks, digits=3)}.",
         )
     )
     return lines + bars
@@ -240,7 +241,7 @@ def cost_words(planned: PlanInfo) -> str:
     """What a plan costs, in the currency of the account."""
     if planned.cost is None or planned.budget is None:
         return planned.worth
-    return f"{planned.budget.currency} {planned.cost:.3g}"
+    return f"{planned.budget.currency} {short(planned.cost, digits=3)}"
 
 
 def _seconds(text: str) -> float:

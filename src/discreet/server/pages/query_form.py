@@ -81,6 +81,28 @@ KINDS: Mapping[str, StatisticKind] = {
         of=_NUMBERS,
         fields=("q", "by", "where", "expected_rows", "bins", "method"),
     ),
+    "std": StatisticKind(
+        words="Standard deviation", of=_NUMBERS, fields=("by", "where", "expected_rows")
+    ),
+    "correlation": StatisticKind(
+        words="Correlation", of=_NUMBERS, fields=("also", "by", "where", "expected_rows")
+    ),
+    "ratio": StatisticKind(
+        words="Ratio of two sums", of=_NUMBERS, fields=("also", "by", "where", "expected_rows")
+    ),
+    "weighted_mean": StatisticKind(
+        words="Weighted mean", of=_NUMBERS, fields=("also", "by", "where", "expected_rows")
+    ),
+    "minimum": StatisticKind(
+        words="Minimum (0.001 quantile)",
+        of=_NUMBERS,
+        fields=("by", "where", "expected_rows", "bins", "method"),
+    ),
+    "maximum": StatisticKind(
+        words="Maximum (0.999 quantile)",
+        of=_NUMBERS,
+        fields=("by", "where", "expected_rows", "bins", "method"),
+    ),
     "histogram": StatisticKind(
         words="Histogram", of=(*_LISTED, *_ORDERED), fields=("edges", "where")
     ),

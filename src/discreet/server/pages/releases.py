@@ -8,6 +8,7 @@ from typing import Any, cast
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
+from discreet.accounting.guarantee import describe_epsilon
 from discreet.report.html_page import plainly
 from discreet.server.jobs import exports as downloads
 from discreet.server.middleware.auth import Serving, Who
@@ -15,7 +16,7 @@ from discreet.server.middleware.errors import NotFound
 from discreet.server.pages import charts
 from discreet.server.pages.render import page
 from discreet.tables.range_release import AnyRangeRelease, ChargedRangeRelease
-from discreet.tables.release import Release, describe_epsilon
+from discreet.tables.release import Release
 
 router = APIRouter()
 

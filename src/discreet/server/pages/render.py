@@ -12,7 +12,7 @@ from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from discreet.report.drawing.responsive import number
+from discreet.core.number_format import number, percent, short
 from discreet.server.middleware.csrf import csrf_of
 from discreet.server.middleware.errors import ProblemDetail
 from discreet.server.users import Role, User
@@ -81,18 +81,18 @@ def problem_page(request: Request, problem: ProblemDetail) -> HTMLResponse:
 
 
 def _short(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value).lower() if isinstance(value, bool) else str(value)
-    return number(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return short(value) if isinstance(value, float) else number(value)
 
 
 def rough(value: float) -> str:
     """Three digits: a forecast is no more exact."""
-    return number(float(f"{value:.3g}")) if value < 1000 else f"{value:,.0f}"
+    return short(value, digits=3)
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.3g}\u00a0%"
+    return percent(value).replace("%", "\u00a0%")
 
 
 def _when(value: str | datetime) -> str:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.core.number_format import percent
 from discreet.server.middleware.auth import Serving, Who
 from discreet.server.pages import charts
 from discreet.server.pages import query_form as builder
@@ -241,7 +242,7 @@ def _width(planned: PlanInfo, *, ranges: bool) -> str:
     last = planned.statistics[-1]
     if last.width is None:
         return ""
-    return f"±{rough(last.width)}" if last.step is None else f"±{100 * last.width:.3g} % in rank"
+    return f"±{rough(last.width)}" if last.step is None else f"±{percent(last.width)} in rank"
 
 
 def _meter(planned: PlanInfo) -> str:
