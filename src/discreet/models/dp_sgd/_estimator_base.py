@@ -33,6 +33,7 @@ from discreet.models._model_inputs import (
     names_of,
     same_rows,
 )
+from discreet.models._preparation import refuse_learned_preparation
 from discreet.models.dp_sgd.budget import TrainingBudget, TrainingOptions, TrainingPlan, make_plan
 from discreet.models.dp_sgd.losses import Loss
 from discreet.models.dp_sgd.train import FeatureMap, Steps, descend, record_looks
@@ -60,6 +61,7 @@ class MappedEstimator(ChargingEstimator):
 
     def _start(self, X: object, y: object) -> tuple[NDArray[Any], NDArray[Any], FeatureMap]:
         """Rows and targets before a value is read, and the map of the rows; the old fit is gone."""
+        refuse_learned_preparation()
         self.__dict__.pop("theta_", None)  # a fit that fails leaves none, not half of an old one
         table = self._table(X, reset=True)
         targets = self._target_array(y)

@@ -75,6 +75,11 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         label: Text for the ledger entry.
         rng: Random source. By default the operating system's.
 
+    Coefficients predict, they are not estimates to be read: rows longer than `row_norm` are shrunk,
+    `"output"` and `"last iterate"` have a penalty, and `"laplace steps"` stops after few steps from
+    zero, which shrinks coefficients and moves probabilities toward one half. For coefficients with
+    standard errors use `PrivateLogit`.
+
     Privacy:
         A fit satisfies the budget for one row; each privacy unit may have one row only. The account
         is charged before the values are read.

@@ -45,6 +45,7 @@ from discreet.models._model_inputs import (
     target_table,
     target_values,
 )
+from discreet.models._preparation import refuse_learned_preparation
 from discreet.models.glm.families import Family, LogitFamily, PoissonFamily
 from discreet.models.glm.fisher_scoring import ScoringFit, ScoringPlan, plan_scoring
 from discreet.models.regression._row_sources import ArrayRows, RowSource, SourceRows, check_units
@@ -98,6 +99,7 @@ class ScoringEstimator(ChargingEstimator):
             >>> model.fit(X, (X[:, 0] > 0.2).astype(int)).coef_.shape
             (1, 1)
         """
+        refuse_learned_preparation()
         self.__dict__.pop("fit_", None)  # a fit that fails leaves none
         table = self._table(X, reset=True)
         targets = self._targets(y)

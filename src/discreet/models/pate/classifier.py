@@ -23,6 +23,7 @@ from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.core.tabular import Record
 from discreet.ledger.account import Account
 from discreet.ledger.personal_budgets import PersonalBudgets
+from discreet.models._preparation import refuse_learned_preparation
 from discreet.models.pate._records import read_classes, read_features, record_type
 from discreet.models.pate.aggregators import UNANSWERED
 from discreet.models.pate.binary_labels import BinaryLabelPlan
@@ -221,6 +222,7 @@ class PATEClassifier(BaseEstimator):
             0
         """
         # Needs: every scaling inside `estimator` by declared constants or by its own records.
+        refuse_learned_preparation()
         features, fits = self._features(X)
         targets = read_classes(y, self.classes)
         if len(features) != len(targets):

@@ -27,6 +27,7 @@ from discreet.models._model_inputs import (
     same_rows,
     target_table,
 )
+from discreet.models._preparation import refuse_learned_preparation
 from discreet.models.regression._row_sources import ArrayRows
 from discreet.models.regression._task import (
     NoiseScales,
@@ -389,6 +390,7 @@ class AutoLinearRegression(LinearEstimator):
             >>> model.fit(X, X @ [1, -0.5]).coef_.shape
             (2,)
         """
+        refuse_learned_preparation()
         x = matrix("X", X, columns=declared_columns(self.bounds))
         table, _ = target_table(y, columns=declared_columns(self.target_bounds))
         same_rows(x, table)

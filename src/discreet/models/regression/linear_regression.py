@@ -37,6 +37,7 @@ from discreet.models._model_inputs import (
     same_rows,
     target_table,
 )
+from discreet.models._preparation import refuse_learned_preparation
 from discreet.models.regression._row_lattice import (
     Mapping,
     MomentSums,
@@ -299,6 +300,7 @@ class PrivateLinearRegression(LinearEstimator):
             >>> model.n_features_in_
             2
         """
+        refuse_learned_preparation()
         x = self._matrix(X)
         table, flat = target_table(y, columns=declared_columns(self.target_bounds))
         same_rows(x, table)
