@@ -332,3 +332,27 @@ def test_public_labels_are_found():
     with pytest.raises(InvalidArgument, match="one class"):
         model(classes="public").fit(x, np.full(2000, "yes"))
     assert model().fit(x, y[:, None]).score(x, y) > 0.72
+
+
+@pytest.mark.parametrize("objective", [Logistic(), Softmax(classes=3)])
+def test_long_rows_weigh_less_and_are_no_longer_than_what_is_covered(objective):
+    mechanism = descent(objective, longest_row=2.0, public_rows=1)
+    rows = np.array([[1.5, 0.5], [-2.0, 0.0], [0.4, 0.1], [0.3, -1.1]])
+    for theta in np.random.default_rng(1).normal(size=(20, objective.dimension(2))) * 20:
+        sums = [mechanism._sum(theta, rows[[i]], np.zeros(1)) for i in range(4)]
+        assert all(np.abs(one).sum() <= mechanism.longest for one in sums)
+    assert np.abs(sums[0]).sum() > 0
+    with pytest.raises(InvalidArgument, match="longest_row"):
+        descent(longest_row=0.5)
+
+
+def test_coefficients_are_not_inflated_by_long_rows():
+    """Rows that are shrunk with their labels left made them twice as large, at every epsilon."""
+    rng = np.random.default_rng(1)
+    x, truth = rng.uniform(-1, 1, (20_000, 5)), np.array([3.0, -2.0, 1.0, 0.0, 0.0])
+    y = (rng.random(20_000) < 1 / (1 + np.exp(-(x @ truth + 0.5)))).astype(int)
+    made = OutputPerturbationLogisticRegression(
+        epsilon=10, bounds=(-1, 1), classes=(0, 1), public_rows=20_000, rng=seeded_rng(1)
+    ).fit(x, y)
+    assert np.abs(made.coef_[0] - truth).max() < 0.2
+    assert abs(made.intercept_[0] - 0.5) < 0.2

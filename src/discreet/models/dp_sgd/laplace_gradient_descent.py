@@ -48,7 +48,8 @@ from discreet.noise.uniform import subset
 # add up to less than 2**53, exactly.
 _SLOPES = SlopeGrid(clip=1.0)
 _CHUNK = 1 << 12
-_NO_CAP = 2.0**26
+# Rows so many times as long still have exact sums: 2**(17 + 13 + 6) in a chunk of 2**12.
+MOST_TIMES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,8 @@ class LaplaceGradientDescent(Mechanism):
         objective: Loss that is minimized.
         features: Number of features.
         rows: Public number of records.
-        row_norm: Largest L1 norm of a row.
+        row_norm: Largest L1 norm of a row that counts in full. Longer rows weigh less.
+        longest_row: Largest L1 norm of a row. Longer rows are shrunk.
         batch: Number of records per step.
         rates: Learning rate of each step.
         steps: Mechanism of each step, in multiples of `unit`.
@@ -83,6 +85,7 @@ class LaplaceGradientDescent(Mechanism):
     features: int
     rows: int
     row_norm: float
+    longest_row: float
     batch: int
     rates: tuple[float, ...]
     steps: tuple[AdditiveMechanism, ...]
@@ -158,7 +161,7 @@ class LaplaceGradientDescent(Mechanism):
         """Run gradient descent on private records and release the result.
 
         Args:
-            x: Features, one row per record. Longer rows than `row_norm` are shrunk.
+            x: Features, one row per record. Longer rows than `longest_row` are shrunk.
             y: Target of each record.
             rng: Random source. By default the operating system's.
 
@@ -191,7 +194,7 @@ class LaplaceGradientDescent(Mechanism):
         """Run gradient descent on private records and yield every iterate.
 
         Args:
-            x: Features, one row per record. Longer rows than `row_norm` are shrunk.
+            x: Features, one row per record. Longer rows than `longest_row` are shrunk.
             y: Target of each record.
             rng: Random source. By default the operating system's.
 
@@ -217,10 +220,11 @@ class LaplaceGradientDescent(Mechanism):
             x,
             y,
             features=self.features,
-            row_norm=self.row_norm,
+            row_norm=self.longest_row,
             rows=self.rows if self.relation is NeighboringRelation.REPLACE_ONE else None,
             norm="l1",
-            bits=FEATURE_BITS,
+            # The grid is that of `row_norm`, however long rows may be.
+            bits=FEATURE_BITS + math.frexp(self.longest_row)[1] - math.frexp(self.row_norm)[1],
         )
         source = resolve_rng(rng)
         theta = np.zeros(self.objective.dimension(self.features))
@@ -239,7 +243,8 @@ class LaplaceGradientDescent(Mechanism):
         # Theorem: one record contributes at most `longest` in L1, and nothing to what the others
         #   contribute.
         # Proof: the first by the check, whatever doubles did. The second because margins are exact
-        #   but for one addition, slopes are read off a table, and products and sums are exact.
+        #   but for one addition, slopes are read off a table, weights are functions of the row
+        #   alone, and products and sums are exact.
         total = np.zeros(len(theta), dtype=np.int64)
         place = representable(theta, self.features)
         slopes_of = whole_slopes(self.objective, _SLOPES)
@@ -247,11 +252,14 @@ class LaplaceGradientDescent(Mechanism):
         for start in range(0, len(x), _CHUNK):
             rows = x[start : start + _CHUNK]
             margins = exact_margins(self.objective, place, rows)
-            caps = np.full(len(rows), _NO_CAP)
+            whole = rows / step
+            lengths = np.abs(whole).sum(axis=1)
+            # Slopes of several classes have an L1 norm of up to √2 times the L2 norm of the caps.
+            root = math.sqrt(min(self.objective.outputs, 2))
+            caps = np.floor(self.longest / (root * np.maximum(lengths, 1.0)))
             slopes = slopes_of(margins, y[start : start + _CHUNK], caps)
             slopes = slopes.reshape(len(rows), self.objective.outputs)
-            whole = rows / step
-            kept = np.abs(slopes).sum(axis=1) * np.abs(whole).sum(axis=1) <= self.longest
+            kept = np.abs(slopes).sum(axis=1) * lengths <= self.longest
             total += (slopes[kept].T @ whole[kept]).ravel().astype(np.int64)
         return total
 
@@ -262,6 +270,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     features: int,
     public_rows: int,
     row_norm: float,
+    longest_row: float | None = None,
     epsilon: Number,
     steps: int = 30,
     schedule: PowerSchedule | None = None,
@@ -278,7 +287,10 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
         objective: Loss with bounded gradient.
         features: Number of features.
         public_rows: Public number of records; approximate under add/remove.
-        row_norm: Largest L1 norm of a row. Longer rows are shrunk.
+        row_norm: Largest L1 norm of a row that counts in full. The gradient of a longer row is
+            multiplied by a factor of its features alone, so that it is no longer than that.
+        longest_row: Largest L1 norm of a row, from `row_norm` to 64 times that. Longer rows are
+            shrunk, which moves coefficients. By default `row_norm`.
         epsilon: Privacy loss of the whole run.
         steps: Number of steps.
         schedule: Learning rates. By default the constant rate 1 / smoothness. Its `growth` is not
@@ -328,6 +340,11 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
         raise RelationMismatch("batch needs a public number of rows: use REPLACE_ONE.")
     budget = positive("epsilon", epsilon)
     g = longest_gradient(objective, float(positive("row_norm", row_norm)), norm="l1")
+    most = float(row_norm if longest_row is None else positive("longest_row", longest_row))
+    if not row_norm <= most <= MOST_TIMES * row_norm:
+        raise InvalidArgument(
+            f"longest_row must lie between row_norm and {MOST_TIMES} times that, got {most}."
+        )
     plan = schedule or PowerSchedule(start=1 / objective.smoothness(row_norm))
     rates = plan.rates(steps)
     unit = 2.0 ** (math.frexp(row_norm)[1] - FEATURE_BITS - _SLOPES.slope_bits)
@@ -348,6 +365,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
         features=width,
         rows=n,
         row_norm=float(row_norm),
+        longest_row=most,
         batch=taken,
         rates=tuple(rates.tolist()),
         steps=tuple(made[scale] for scale in scales),

@@ -35,7 +35,11 @@ from discreet.models._model_inputs import Bounds, Floats, target_values
 from discreet.models.dp_sgd._estimator_base import MappedEstimator
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule
 from discreet.models.dp_sgd._output_perturbation import OutputPerturbation, output_perturbation
-from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceGradientDescent, laplace_descent
+from discreet.models.dp_sgd.laplace_gradient_descent import (
+    MOST_TIMES,
+    LaplaceGradientDescent,
+    laplace_descent,
+)
 from discreet.models.dp_sgd.losses import Logistic, Loss, Softmax
 from discreet.models.dp_sgd.noisy_gradient_descent import NoisyGradientDescent, noisy_descent
 from discreet.models.dp_sgd.train import in_units, usual_norm
@@ -65,7 +69,8 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         bounds: Public bounds of the features: one pair, one pair per feature, or a mapping by name.
         classes: Labels that can occur, or `"public"` if the labels in `y` are not secret.
         public_rows: Public number of rows, approximate. Required under add/remove.
-        row_norm: Length to which scaled rows are shrunk. By default chosen from the number of
+        row_norm: Length to which scaled rows are shrunk; for `"laplace steps"` the length up to
+            which they count in full, longer ones weigh less. By default chosen from the number of
             features.
         l2: Strength of the penalty, also on the intercept. By default chosen from public numbers.
         steps: Number of steps of descent. By default chosen from public numbers.
@@ -75,9 +80,9 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         label: Text for the ledger entry.
         rng: Random source. By default the operating system's.
 
-    Coefficients predict, they are not estimates to be read: rows longer than `row_norm` are shrunk,
-    `"output"` and `"last iterate"` have a penalty, and `"laplace steps"` stops after few steps from
-    zero, which shrinks coefficients and moves probabilities toward one half. For coefficients with
+    Coefficients predict, they are not estimates to be read. `"laplace steps"` stops after few steps
+    from zero. `"output"` and `"last iterate"` have a penalty, which makes coefficients smaller, and
+    shrink rows that are longer than `row_norm`, which makes them larger. For coefficients with
     standard errors use `PrivateLogit`.
 
     Privacy:
@@ -188,7 +193,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
             1.0
         """
         width = count("features", features) + bool(self.fit_intercept)
-        size = self._row_norm(features)
+        size = self._full_norm(features)
         match self.method:
             case "output":
                 return output_perturbation(
@@ -322,12 +327,14 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         records = 2 if self.relation is NeighboringRelation.REPLACE_ONE else 1
         signal = rows * float(positive("epsilon", self.epsilon)) / records
         usual = round(min(max(math.sqrt(signal / objective.dimension(width)), 4), 100))
+        # The L1 norm of rows of 0 and 1 is their squared length; longer rows weigh less.
+        full = min(max(size, size**2), size * math.sqrt(width))
         return laplace_descent(
             objective,
             features=width,
             public_rows=rows,
-            # The L1 norm of rows of 0 and 1 is their squared length; others are shrunk.
-            row_norm=min(max(size, size**2), size * math.sqrt(width)),
+            row_norm=full,
+            longest_row=max(full, min(width, MOST_TIMES * full)),
             epsilon=self.epsilon,
             steps=usual if self.steps is None else self.steps,
             schedule=PowerSchedule(start=float(positive("learning_rate", rate))),
@@ -347,7 +354,7 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         descent costs half of its variance in units of the curvature, which falls with ``l2``.
         """
         loss, width = self._loss(0.0), columns + bool(self.fit_intercept)
-        dimension, size = loss.dimension(width), self._row_norm(columns)
+        dimension, size = loss.dimension(width), self._full_norm(columns)
         length = _SPREAD * math.sqrt(dimension) / usual_norm(columns, intercept=True)
         records = 2 if self.relation is NeighboringRelation.REPLACE_ONE else 1
         moved = records * loss.lipschitz(size) / rows
@@ -398,6 +405,13 @@ class OutputPerturbationLogisticRegression(ClassifierMixin, MappedEstimator):
         return count("public_rows", self.public_rows)
 
     def _row_norm(self, columns: int) -> float:
+        if self.method == "laplace steps":
+            # Rows are not shrunk: that would bend coefficients. Long ones weigh less.
+            return math.sqrt(columns + bool(self.fit_intercept))
+        return self._full_norm(columns)
+
+    def _full_norm(self, columns: int) -> float:
+        """The length of a mapped row up to which it counts in full."""
         if self.row_norm is not None:
             return float(positive("row_norm", self.row_norm))
         return usual_norm(columns, intercept=bool(self.fit_intercept))
