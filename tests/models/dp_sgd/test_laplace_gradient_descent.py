@@ -338,10 +338,11 @@ def test_public_labels_are_found():
 def test_long_rows_weigh_less_and_are_no_longer_than_what_is_covered(objective):
     mechanism = descent(objective, longest_row=2.0, public_rows=1)
     rows = np.array([[1.5, 0.5], [-2.0, 0.0], [0.4, 0.1], [0.3, -1.1]])
-    for theta in np.random.default_rng(1).normal(size=(20, objective.dimension(2))) * 20:
+    for theta in np.random.default_rng(1).normal(size=(20, objective.dimension(2))):
         sums = [mechanism._sum(theta, rows[[i]], np.zeros(1)) for i in range(4)]
         assert all(np.abs(one).sum() <= mechanism.longest for one in sums)
-    assert np.abs(sums[0]).sum() > 0
+        # None is left out for being too long by what rounding adds.
+        assert all(np.abs(one).any() for one in sums)
     with pytest.raises(InvalidArgument, match="longest_row"):
         descent(longest_row=0.5)
 

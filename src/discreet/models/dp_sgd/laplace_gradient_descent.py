@@ -254,9 +254,10 @@ class LaplaceGradientDescent(Mechanism):
             margins = exact_margins(self.objective, place, rows)
             whole = rows / step
             lengths = np.abs(whole).sum(axis=1)
-            # Slopes of several classes have an L1 norm of up to √2 times the L2 norm of the caps.
-            root = math.sqrt(min(self.objective.outputs, 2))
-            caps = np.floor(self.longest / (root * np.maximum(lengths, 1.0)))
+            # Slopes of several classes have an L1 norm of up to √2 times the L2 norm of the caps,
+            # and rounding adds to it.
+            root, room = math.sqrt(min(self.objective.outputs, 2)), self.objective.outputs
+            caps = np.floor((self.longest / np.maximum(lengths, 1.0) - room) / root)
             slopes = slopes_of(margins, y[start : start + _CHUNK], caps)
             slopes = slopes.reshape(len(rows), self.objective.outputs)
             kept = np.abs(slopes).sum(axis=1) * lengths <= self.longest
