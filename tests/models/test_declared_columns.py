@@ -1,6 +1,7 @@
 """Declared columns: each row is encoded by itself, from constants; fits read the same numbers."""
 
 import math
+import re
 
 import duckdb
 import numpy as np
@@ -247,3 +248,36 @@ def test_where_rows_are_public_a_unit_counts_for_as_many_as_are_used():
     )
     units = np.minimum(np.arange(300), 250)
     assert model.fit(x, y, units=units).moments_.rows == 251
+
+
+CODE_BOOK = {"age": (18, 90), "ward": ["a", "b", "c"], "trained": [0, 1], "wage": (0, 9)}
+
+
+def test_a_formula_chooses_columns_and_products() -> None:
+    found = DeclaredColumns.from_formula(
+        "works ~ C(ward) + age * trained + age:ward", CODE_BOOK, fill={"age": 40, "wage": 1}
+    )
+    wanted = {name: CODE_BOOK[name] for name in ("ward", "age", "trained")}
+    pairs = [("age", "trained"), ("age", "ward")]
+    assert found == DeclaredColumns(wanted, interactions=pairs, fill={"age": 40})
+    assert DeclaredColumns.from_formula("age", CODE_BOOK).terms == ("age",)
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        ("age + np.log(wage)", "terms are a column"),
+        ("age - 1", "terms are a column"),
+        ("age + height", "'height', which columns does not declare"),
+        ("C(age)", "needs a list of levels"),
+        ("age + age:ward", "must be a term by itself"),
+        ("age + ward + age:ward + ward:age", "twice"),
+        ("age + age", "names 'age' twice"),
+        ("a ~ b ~ c", "must be a text"),
+        ("age + ", "terms are a column"),
+        ("age + trained + age:age", "or of one"),
+    ],
+)
+def test_what_a_formula_cannot_say_is_refused(formula: str, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(words)):
+        DeclaredColumns.from_formula(formula, CODE_BOOK)

@@ -6,10 +6,11 @@ Every row is encoded by itself, from what is declared alone: nothing is learned 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +101,55 @@ class DeclaredColumns:
                 finite(f"fill[{name!r}]", value)
             elif owner_key(value) not in {owner_key(level) for level in known}:
                 raise InvalidArgument(f"fill[{name!r}] must be one of the levels of that column.")
+
+    @classmethod
+    def from_formula(
+        cls,
+        formula: str,
+        columns: Mapping[str, Declared],
+        *,
+        fill: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Choose declared columns and interactions by a formula.
+
+        Args:
+            formula: Terms with `+` between them: a column, `C(column)` for one that must have
+                levels, `a:b` for a product, `a * b` for both columns and their product. What is
+                before a `~` is the name of the target, which is not declared here.
+            columns: Bounds or levels of each column that the formula names; it may have more.
+            fill: Values for missing and unreadable values, by column.
+
+        Returns:
+            The declared columns, in the order of the formula.
+
+        Raises:
+            InvalidArgument: The formula has something else, a column is not declared or named
+                twice, or a product is of columns that are not terms by themselves.
+
+        Examples:
+            >>> from discreet.models import DeclaredColumns
+            >>> code_book = {"age": (18, 90), "ward": ["a", "b", "c"], "trained": [0, 1]}
+            >>> DeclaredColumns.from_formula("works ~ C(ward) + age * trained", code_book).terms
+            ('ward=b', 'ward=c', 'age', 'trained=1', 'age:trained=1')
+        """
+        names, pairs = _terms_of(formula)
+        for name, category in names.items():
+            if name not in columns:
+                raise InvalidArgument(
+                    f"formula names {name!r}, which columns does not declare: {list(columns)}."
+                )
+            if category and not isinstance(columns[name], list):
+                raise InvalidArgument(f"C({name}) needs a list of levels in columns[{name!r}].")
+        lone = [name for pair in pairs for name in pair if name not in names]
+        if lone:
+            raise InvalidArgument(
+                f"formula has a product with {lone[0]!r}, which must be a term by itself, too."
+            )
+        given = dict(fill or {})
+        for name in given.keys() - columns.keys():
+            raise InvalidArgument(f"fill names {name!r}, which is none of the columns.")
+        kept = {name: value for name, value in given.items() if name in names}
+        return cls({name: columns[name] for name in names}, interactions=pairs, fill=kept)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -243,3 +293,35 @@ class DeclaredColumns:
             found = np.where(np.isnan(found), float(self.fill[name]), found)
         # Before products are formed, so that those lie within their bounds.
         return np.clip(found, float(declared[0]), float(declared[1]))
+
+
+_NAME = re.compile(r"C\(\s*([^\W\d]\w*)\s*\)|([^\W\d]\w*)")
+
+
+def _terms_of(formula: str) -> tuple[dict[str, bool], list[tuple[str, str]]]:
+    """Columns of a formula, with whether they must have levels, and pairs of them."""
+    if formula.count("~") > 1:
+        raise InvalidArgument("formula must be a text such as 'y ~ a + C(b) + a:b'.")
+    names: dict[str, bool] = {}
+    pairs: list[tuple[str, str]] = []
+    for term in formula.rsplit("~", maxsplit=1)[-1].split("+"):
+        sign = next((one for one in "*:" if one in term), "")
+        read = [_NAME.fullmatch(part.strip()) for part in (term.split(sign) if sign else [term])]
+        known = [one for one in read if one is not None]
+        if len(known) < len(read) or len(read) > 2:
+            raise InvalidArgument(
+                f"formula has the term {term.strip()!r}: terms are a column, C(column), a:b and "
+                "a * b. An intercept is always there."
+            )
+        found = {one[1] or one[2]: one[1] is not None for one in known}
+        if sign:
+            pair = tuple(found)
+            if len(pair) != 2 or pair in pairs or pair[::-1] in pairs:
+                raise InvalidArgument(f"formula has the product {term.strip()!r} twice, or of one.")
+            pairs.append((pair[0], pair[1]))
+        if sign != ":":
+            twice = [name for name in found if name in names]
+            if twice:
+                raise InvalidArgument(f"formula names {twice[0]!r} twice.")
+            names.update(found)
+    return names, pairs

@@ -1,5 +1,6 @@
 """Logit and Poisson regression with standard errors."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,8 +13,9 @@ from scipy.stats import binom
 from sklearn.base import clone
 
 import discreet
+from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
-from discreet.models import PrivateLogit, PrivatePoisson
+from discreet.models import DeclaredColumns, PrivateLogit, PrivatePoisson
 from discreet.models.glm.families import LogitFamily, PoissonFamily
 from discreet.models.glm.fisher_scoring import plan_scoring
 from discreet.models.glm.weighted_rows import (
@@ -279,3 +281,39 @@ def test_no_number_of_rows_is_an_error():
         rows = RepeatedRows(times)
         fit = plan.release(rows, lower=ends[0], upper=ends[1], rng=seeded_rng(4))
         assert fit.coefficients.shape == (2,)
+
+
+# ── Declared columns ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_declared_columns_are_the_same_as_encoded_ones_in_frames_and_sources():
+    rng = np.random.default_rng(5)
+    people = pd.DataFrame(
+        {"ward": rng.choice(["a", "b", "c"], 4000), "age": rng.uniform(18, 90, 4000)}
+    )
+    people["y"] = (rng.random(4000) < 0.3 + 0.3 * (people["ward"] == "b")).astype(float)
+    people["who"] = np.arange(4000) // 2
+    people.loc[7, "age"] = np.nan
+    declared = DeclaredColumns.from_formula(
+        "y ~ ward * age", {"age": (18, 90), "ward": ["a", "b", "c"]}, fill={"age": 50}
+    )
+    usual = {"epsilon": 3, "delta": 1e-6, "max_rows_per_unit": 2}
+    model = PrivateLogit(**usual, columns=declared, rng=seeded_rng(1)).fit(people, people["y"])
+    plain = PrivateLogit(**usual, bounds=declared.bounds, rng=seeded_rng(1))
+    plain.fit(declared.encode(people), people["y"])
+    assert (model.coef_ == plain.coef_).all()
+    assert [term for (term,) in model.summary().terms] == [*declared.terms, "intercept"]
+    assert (model.predict_proba(people) == plain.predict_proba(declared.encode(people))).all()
+    for how in ({}, {"privacy_unit": "who"}):
+        # Without owners levels must be numbers in the source.
+        frame = people if how else people.assign(ward=people["ward"].map({"a": 0, "b": 1, "c": 2}))
+        known = declared if how else replace(declared, columns={"ward": [0, 1, 2], "age": (18, 90)})
+        again = PrivateLogit(**usual, columns=known, rng=seeded_rng(1))
+        assert (again.fit_source(frame, target="y", **how).coef_ == model.coef_).all()
+    # One more row of somebody who has two already.
+    more = pd.concat([people, people.iloc[:1].assign(y=1.0, age=91.0)])
+    again = PrivateLogit(**usual, columns=declared, rng=seeded_rng(1))
+    again.fit_source(more, target="y", privacy_unit="who")
+    assert (again.coef_ == model.coef_).all()
+    with pytest.raises(InvalidArgument, match="bounds or columns"):
+        PrivateLogit(**usual, columns=declared, bounds=(0, 1)).fit(people, people["y"])

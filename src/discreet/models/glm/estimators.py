@@ -17,11 +17,10 @@ from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 from discreet.core.tabular import Record
-from discreet.data._float_columns import check_columns
-from discreet.data.source import open_source
 from discreet.ledger.account import Account
 from discreet.mechanisms.mechanism import Certificate
 from discreet.models._charging import ChargingEstimator, reserve_fit
+from discreet.models._declared_columns import DeclaredColumns
 from discreet.models._inference_table import InferenceTable
 from discreet.models._labels import (
     Classes,
@@ -48,7 +47,7 @@ from discreet.models._model_inputs import (
 from discreet.models._preparation import refuse_learned_preparation
 from discreet.models.glm.families import Family, LogitFamily, PoissonFamily
 from discreet.models.glm.fisher_scoring import ScoringFit, ScoringPlan, plan_scoring
-from discreet.models.regression._row_sources import ArrayRows, RowSource, SourceRows, check_units
+from discreet.models.regression._row_sources import ArrayRows, RowSource, check_units, named_rows
 from discreet.noise.random_source import RandomSource
 
 
@@ -61,6 +60,7 @@ class ScoringEstimator(ChargingEstimator):
     rho: float | Fraction | None = None
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     bounds: Bounds = None
+    columns: DeclaredColumns | None = None
     max_rows_per_unit: int = 1
     radius: float | None = None
     account: Account | None = None
@@ -106,10 +106,18 @@ class ScoringEstimator(ChargingEstimator):
         same_rows(table, targets)
         if units is not None:
             check_units(units, len(table))
-        self._fit_rows(table.shape[1], names_of(X), lambda: self._rows(table, targets, units))
+        names = names_of(X) if self.columns is None else self.columns.names
+        self._fit_rows(table.shape[1], names, lambda: self._rows(table, targets, units))
         return self
 
-    def fit_source(self, source: object, *, features: Sequence[str], target: str) -> Self:
+    def fit_source(
+        self,
+        source: object,
+        *,
+        features: Sequence[str] = (),
+        target: str,
+        privacy_unit: str | None = None,
+    ) -> Self:
         """Fit the model to columns of a file, a database relation or a data frame.
 
         The rows are read in batches, several times. From Spark only sums arrive.
@@ -117,8 +125,11 @@ class ScoringEstimator(ChargingEstimator):
         Args:
             source: Path of a file, DuckDB relation, data frame or Spark data frame, as in
                 `discreet.table`.
-            features: Names of the feature columns.
+            features: Names of the feature columns. With declared columns they are known.
             target: Name of the target column. It must hold numbers; labels must be 0 and 1.
+            privacy_unit: Name of the column that says whose a row is. Of each unit
+                `max_rows_per_unit` rows are used, and all rows are read into memory. Without it, no
+                unit may have more rows than that, and levels must be numbers in the source.
 
         Returns:
             The fitted model itself.
@@ -142,21 +153,26 @@ class ScoringEstimator(ChargingEstimator):
             (1,)
         """
         self.__dict__.pop("fit_", None)
-        rows = SourceRows(source=open_source(source), names=tuple(features), targets=(target,))
-        if not rows.names:
-            raise InvalidArgument("features must name columns.")
-        check_columns(rows.source, [*rows.names, target])
+        rows = named_rows(
+            source,
+            names=features,
+            targets=(target,),
+            columns=self.columns,
+            privacy_unit=privacy_unit,
+            most=self.max_rows_per_unit,
+        )
         self._check_source()
-        self.n_features_in_ = len(rows.names)
-        self.feature_names_in_ = np.array(rows.names, dtype=object)
-        self._fit_rows(len(rows.names), rows.names, lambda: rows)
+        names = tuple(features) if self.columns is None else self.columns.names
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self._fit_rows(rows.features, names, lambda: rows)
         return self
 
     def plan(self, *, features: int) -> ScoringPlan:
         """Plan the noise of a fit, before a row is read.
 
         Args:
-            features: Number of features.
+            features: Number of features; of declared columns, the number of their `terms`.
 
         Returns:
             The plan with its noise and `guarantee`.
@@ -228,6 +244,8 @@ class ScoringEstimator(ChargingEstimator):
         found = self.fit_
         known = getattr(self, "feature_names_in_", None)
         names = [f"x{i}" for i in range(self.n_features_in_)] if known is None else list(known)
+        if self.columns is not None:
+            names = list(self.columns.terms)
         notes = [
             "Standard errors: sandwich, with the noise of the release.",
             f"Rows farther than {short(found.rows.radius)} scales from the center weigh less.",
@@ -308,12 +326,7 @@ class ScoringEstimator(ChargingEstimator):
 
     def _fit_rows(self, features: int, names: tuple[str, ...] | None, rows: Any) -> None:
         plan = self.plan(features=features)
-        if self.bounds is None:
-            raise InvalidArgument(
-                "bounds must be declared: (lower, upper) for all columns, or for each. They are "
-                "never taken from the data."
-            )
-        lower, upper = bounds_of("bounds", self.bounds, columns=features, names=names)
+        lower, upper = self._ends(features, names)
         source = self._source
         with reserve_fit(
             self.account,
@@ -330,7 +343,25 @@ class ScoringEstimator(ChargingEstimator):
         self.receipt_ = None if held is None else held.receipt
         self._publish()
 
+    def _ends(self, features: int, names: tuple[str, ...] | None) -> tuple[Floats, Floats]:
+        """Declared bounds of the features."""
+        if self.columns is not None:
+            if self.bounds is not None:
+                raise InvalidArgument("Give bounds or columns, which have bounds, not both.")
+            return bounds_of("columns", self.columns.bounds, columns=features)
+        if self.bounds is None:
+            raise InvalidArgument(
+                "bounds must be declared: (lower, upper) for all columns, or for each. They are "
+                "never taken from the data."
+            )
+        return bounds_of("bounds", self.bounds, columns=features, names=names)
+
     def _table(self, X: object, *, reset: bool) -> NDArray[Any]:
+        if self.columns is not None:
+            if reset:
+                self.n_features_in_ = len(self.columns.names)
+                self.feature_names_in_ = np.array(self.columns.names, dtype=object)
+            return self.columns.encode(X)
         known = declared_columns(self.bounds) if reset else self.n_features_in_
         table = matrix("X", X, columns=known)
         # Of a list scikit-learn would look at the first row.
@@ -375,6 +406,7 @@ class PrivateLogit(ClassifierMixin, ScoringEstimator):
         relation: Neighboring relation of the guarantee.
         bounds: Public bounds of the features: one pair, one pair per feature, or a mapping by name.
             Values are clipped.
+        columns: Declared columns, with bounds or levels, instead of `bounds`.
         max_rows_per_unit: Largest number of rows that are used per privacy unit.
         radius: Length of a scaled row beyond which the row weighs less. By default chosen from the
             number of features.
@@ -519,6 +551,7 @@ class PrivatePoisson(RegressorMixin, ScoringEstimator):
         relation: Neighboring relation of the guarantee.
         bounds: Public bounds of the features: one pair, one pair per feature, or a mapping by name.
             Values are clipped.
+        columns: Declared columns, with bounds or levels, instead of `bounds`.
         max_rows_per_unit: Largest number of rows that are used per privacy unit.
         radius: Length of a scaled row beyond which the row weighs less. By default chosen from the
             number of features.

@@ -5,7 +5,7 @@ A source adds up what a function makes of each piece of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.boundary.owners import NOBODY, check_owner_type, number_owners
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
-from discreet.data._float_columns import add_up, read_frame
-from discreet.data.source import Source, run_sealed
+from discreet.data._float_columns import add_up, check_columns, read_frame
+from discreet.data.source import Source, check_unit_type, open_source, run_sealed
 from discreet.models._declared_columns import DeclaredColumns
 from discreet.models._model_inputs import Floats, doubles, fitting, frame_columns, matrix
 from discreet.models.regression._row_lattice import CHUNK, Ints
@@ -214,6 +215,46 @@ class UnitRows:
         order = np.lexsort([*doubles(y).T, *doubles(x).T, units])
         kept = first_of_each(units[order], self._most)
         return ArrayRows(x[order][kept], y[order][kept])
+
+
+def named_rows(
+    source: object,
+    *,
+    names: Sequence[str],
+    targets: Sequence[str],
+    columns: DeclaredColumns | None = None,
+    privacy_unit: str | None = None,
+    most: int = 1,
+) -> SourceRows | UnitRows:
+    """Named columns of a source, checked before a row is read; with a unit, ``most`` rows of each.
+
+    With declared ``columns`` the names are theirs, and may be left out.
+    """
+    features, outputs = tuple(names), tuple(targets)
+    if columns is not None:
+        if features not in ((), columns.names):
+            raise InvalidArgument("features are those of columns: leave them out.")
+        features = columns.names
+    opened = open_source(source)
+    if not features or not outputs:
+        raise InvalidArgument("features and target must name columns.")
+    if privacy_unit is None:
+        check_columns(opened, [*features, *outputs])
+        return SourceRows(source=opened, names=features, targets=outputs, columns=columns)
+    levels = () if columns is None else columns.categories
+    check_columns(opened, [name for name in (*features, *outputs) if name not in levels])
+    absent = [name for name in (*levels, privacy_unit) if name not in opened.columns]
+    if absent:
+        raise InvalidArgument(f"columns {absent} are not in the source.")
+    check_unit_type(privacy_unit, opened)
+    return UnitRows(
+        source=opened,
+        names=features,
+        targets=outputs,
+        columns=columns,
+        unit=privacy_unit,
+        most=count("max_rows_per_unit", most),
+    )
 
 
 def _split(piece: Piece, features: int, columns: DeclaredColumns | None, values: Floats) -> Ints:

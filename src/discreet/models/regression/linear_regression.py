@@ -16,12 +16,10 @@ from sklearn.utils import Tags
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core._rational import Number
-from discreet.core._validate import count, non_negative, probability
+from discreet.core._validate import non_negative, probability
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
-from discreet.data._float_columns import check_columns
-from discreet.data.source import check_unit_type, open_source
 from discreet.ledger.account import Account, reserve_if_charged
 from discreet.models._charging import ChargingEstimator
 from discreet.models._declared_columns import DeclaredColumns
@@ -55,10 +53,9 @@ from discreet.models.regression._row_mapping import (
 from discreet.models.regression._row_sources import (
     ArrayRows,
     RowSource,
-    SourceRows,
-    UnitRows,
     check_units,
     empty,
+    named_rows,
 )
 from discreet.models.regression.ssp_and_adassp import (
     Coefficients,
@@ -373,36 +370,16 @@ class PrivateLinearRegression(LinearEstimator):
             >>> model.fit_source(frame, features=["size"], target="cost").coef_.shape
             (1,)
         """
-        targets = (target,) if isinstance(target, str) else tuple(target)
-        names = tuple(features)
-        if self.columns is not None:
-            if names not in ((), self.columns.names):
-                raise InvalidArgument("features are those of columns: leave them out.")
-            names = self.columns.names
-        opened = open_source(source)
-        if not names or not targets:
-            raise InvalidArgument("features and target must name columns.")
-        rows: RowSource
-        if privacy_unit is None:
-            check_columns(opened, [*names, *targets])
-            rows = SourceRows(source=opened, names=names, targets=targets, columns=self.columns)
-        else:
-            levels = () if self.columns is None else self.columns.categories
-            check_columns(opened, [name for name in (*names, *targets) if name not in levels])
-            absent = [name for name in (*levels, privacy_unit) if name not in opened.columns]
-            if absent:
-                raise InvalidArgument(f"columns {absent} are not in the source.")
-            check_unit_type(privacy_unit, opened)
-            rows = UnitRows(
-                source=opened,
-                names=names,
-                targets=targets,
-                columns=self.columns,
-                unit=privacy_unit,
-                most=count("max_rows_per_unit", self.max_rows_per_unit),
-            )
+        rows = named_rows(
+            source,
+            names=features,
+            targets=(target,) if isinstance(target, str) else target,
+            columns=self.columns,
+            privacy_unit=privacy_unit,
+            most=self.max_rows_per_unit,
+        )
         self._flat = isinstance(target, str)
-        self._fit_rows(rows, names=names)
+        self._fit_rows(rows, names=tuple(features) if self.columns is None else self.columns.names)
         return self
 
     def plan(self, *, features: int, outputs: int = 1) -> SufficientStatisticsPlan:
