@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 import math
 import operator
 import pickle
 from fractions import Fraction
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import discreet
 from discreet.core.errors import InvalidArgument
-from discreet.data.expression import col
+from discreet.data._integer_ops import columns, in_order
+from discreet.data.expression import col, when
+from discreet.data.expression_json import read_expression, write_expression
 from discreet.data.schema import OTHER, boolean, category, date, integer, real
 from tests.data.reference import evaluate
 
@@ -169,3 +174,47 @@ def test_overflow_is_impossible():
         with pytest.raises(InvalidArgument, match="pass 2\\*\\*63"):
             make(col("w")).bind(wide)
     assert (col("w").clip(lower=-5, upper=5) * 2).bind(wide).upper == 10
+
+
+def test_shared_parts_cost_what_they_are_not_how_often_they_stand():
+    # 2**48 paths lead through each of these. A walk along paths would not end.
+    known = col("n").fill_missing(1)
+    for step in (
+        abs,
+        lambda x: (x + x) % 7,
+        lambda x: when(x > 0).then(x).otherwise(-x),
+        lambda x: when((x > 0) & ((x > 0) | (x > 1))).then(x).otherwise(1),
+    ):
+        made = known
+        for _ in range(48):
+            made = step(made)
+        bound = made.bind(SCHEMA)
+        assert len(in_order([bound.code])) < 2000
+        assert columns(bound.code) == {"n"}
+        assert bound == made.bind(dict(SCHEMA))
+        assert pickle.loads(pickle.dumps(bound.code)) is copy.deepcopy(bound.code) is bound.code
+        assert len(repr(made)) < 5000
+
+
+def test_a_deep_expression_is_planned_sent_and_released(tmp_path):
+    rows = {"u": list(range(200)), "n": [place % 8 - 4 for place in range(200)]}
+    pl.DataFrame(rows).write_csv(tmp_path / "rows.csv")
+    sent = ["col", "n"]
+    for _ in range(48):
+        sent = ["abs", sent]
+    deep = read_expression(sent)
+    assert write_expression(deep) == sent
+    for source in (pl.DataFrame(rows), tmp_path / "rows.csv"):
+        table = discreet.table(
+            source, privacy_unit="u", columns={"n": integer(-4, 7)}, max_rows_per_unit=1, budget=1e6
+        )
+        found = table.sum(deep, where=deep < 4, by=deep, keys=[0, 1, 2, 3], epsilon=1e5)
+        assert found.values == (0, 50, 100, 150)
+
+
+def test_an_expression_is_not_written_out_without_end():
+    doubled = col("n")
+    for _ in range(40):
+        doubled = doubled + doubled
+    with pytest.raises(InvalidArgument, match="at most 10,000 operations"):
+        write_expression(doubled)

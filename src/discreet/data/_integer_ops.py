@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
+from weakref import WeakValueDictionary
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
@@ -20,22 +22,53 @@ from discreet.data.schema import INT64, Label
 Operator: TypeAlias = Literal["+", "-", "*", "<", "<=", "=", "and", "or"]
 
 
-@dataclass(frozen=True, slots=True)
-class CodeRef:
+class _Interned(type):
+    """Equal nodes are one object, as long as one of them lives.
+
+    Expressions share parts: abs(x) has x twice, and fifty of them nested have 2**50 paths, but only
+    150 nodes. Comparing and hashing by identity takes the same time for any of them.
+    """
+
+    _nodes: ClassVar[WeakValueDictionary[tuple[object, ...], Any]] = WeakValueDictionary()
+    _turn: ClassVar = threading.Lock()
+
+    def __call__(cls, *fields: Any, **named: Any) -> Any:
+        made = super().__call__(*fields, **named)
+        # Parts are interned, so that they hash by identity; True is not the integer 1 here.
+        key = (cls, *((type(part), part) for part in made.fields()))
+        with _Interned._turn:
+            return _Interned._nodes.setdefault(key, made)
+
+
+class _Node(metaclass=_Interned):
+    """An interned node; copies and pickles are the node itself, or become it."""
+
+    __slots__ = ("__weakref__",)
+
+    def fields(self) -> tuple[Any, ...]:
+        """What it was made of."""
+        return tuple(getattr(self, name) for name in type(self).__match_args__)  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.fields()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodeRef(_Node):
     """The code of a declared column."""
 
     column: str
 
 
-@dataclass(frozen=True, slots=True)
-class CodeConst:
+@dataclass(frozen=True, slots=True, eq=False)
+class CodeConst(_Node):
     """A public integer."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class CodeBinary:
+@dataclass(frozen=True, slots=True, eq=False)
+class CodeBinary(_Node):
     """Arithmetic, or a comparison or connective with result 0 or 1."""
 
     operator: Operator
@@ -43,8 +76,8 @@ class CodeBinary:
     right: Code
 
 
-@dataclass(frozen=True, slots=True)
-class CodeClip:
+@dataclass(frozen=True, slots=True, eq=False)
+class CodeClip(_Node):
     """The nearest integer in ``lower .. upper``."""
 
     inner: Code
@@ -52,16 +85,16 @@ class CodeClip:
     upper: int
 
 
-@dataclass(frozen=True, slots=True)
-class CodeBin:
+@dataclass(frozen=True, slots=True, eq=False)
+class CodeBin(_Node):
     """How many of the (increasing) edges are not above the value."""
 
     inner: Code
     edges: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CodePick:
+@dataclass(frozen=True, slots=True, eq=False)
+class CodePick(_Node):
     """``table[value - first]``; the value is known to lie in the table."""
 
     inner: Code
@@ -69,8 +102,8 @@ class CodePick:
     table: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CodeDivide:
+@dataclass(frozen=True, slots=True, eq=False)
+class CodeDivide(_Node):
     """``floor(left / right)``, and ``zero`` where the right side is zero.
 
     The left side is never ``-2**63``, so that no quotient leaves int64.
@@ -84,17 +117,34 @@ class CodeDivide:
 Code: TypeAlias = CodeRef | CodeConst | CodeBinary | CodeClip | CodeBin | CodePick | CodeDivide
 
 
+def parts(code: Code) -> tuple[Code, ...]:
+    """The nodes that a node is made of."""
+    match code:
+        case CodeRef() | CodeConst():
+            return ()
+        case CodeBinary(_, left, right) | CodeDivide(left, right):
+            return left, right
+        case CodeClip(inner) | CodeBin(inner) | CodePick(inner):
+            return (inner,)
+
+
 def columns(code: Code) -> set[str]:
     """The columns that a node reads."""
-    match code:
-        case CodeRef(column):
-            return {column}
-        case CodeConst():
-            return set()
-        case CodeBinary(_, left, right) | CodeDivide(left, right):
-            return columns(left) | columns(right)
-        case CodeClip(inner) | CodeBin(inner) | CodePick(inner):
-            return columns(inner)
+    return {one.column for one in in_order([code]) if isinstance(one, CodeRef)}
+
+
+def in_order(codes: Iterable[Code]) -> list[Code]:
+    """The nodes of expressions, each once, parts before what is made of them."""
+    found: dict[Code, None] = {}
+    open_ = [(code, False) for code in reversed(list(codes))]
+    while open_:
+        code, seen = open_.pop()
+        if seen:
+            found.setdefault(code)
+        elif code not in found:
+            open_.append((code, True))
+            open_.extend((part, False) for part in reversed(parts(code)))
+    return list(found)
 
 
 # ── Nodes with bounds ────────────────────────────────────────────────────────────────────────────

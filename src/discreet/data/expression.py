@@ -9,6 +9,7 @@ unknown, so is what is computed from it; conditions follow Kleene's logic, as in
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -50,6 +51,11 @@ Operand: TypeAlias = "Expression | Label | Fraction"
 
 __all__ = ["BoundedCode", "Expression", "Then", "When", "col", "when"]
 
+_LONGEST = 2_000
+"""Texts of expressions are cut at a length between this and twice this."""
+_binding = threading.local()
+"""In each thread, the schema that an expression is being bound to, and the parts that are bound."""
+
 
 class Expression:
     """A filter or a derived column: a function of each row that you write with `col`.
@@ -85,7 +91,8 @@ class Expression:
         tree: tuple[object, ...] | None = None,
     ) -> None:
         self._bind = bind
-        self._text = text
+        # Python shares parts, texts do not: x = x + x, thirty times, would be gigabytes.
+        self._text = text if len(text) <= 2 * _LONGEST else f"{text[:_LONGEST]} ... (long)"
         self._tree = tree
 
     def bind(self, schema: Schema) -> BoundedCode:
@@ -106,7 +113,20 @@ class Expression:
             >>> double.bind({"age": discreet.integer(0, 120)}).upper
             240
         """
-        return self._bind(schema)
+        outer = getattr(_binding, "state", None)
+        if outer is None or outer[0] is not schema:
+            _binding.state = schema, {}
+            try:
+                return self.bind(schema)
+            finally:
+                _binding.state = outer
+        # A part that stands in many places is bound once. It is kept with its code, so that
+        # nothing else gets its id meanwhile.
+        known = outer[1].get(id(self))
+        if known is None:
+            known = outer[1][id(self)] = self, self._bind(schema)
+        code: BoundedCode = known[1]
+        return code
 
     @property
     def tree(self) -> tuple[object, ...] | None:

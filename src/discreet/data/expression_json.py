@@ -21,6 +21,8 @@ from discreet.data.expression import Expression, col, when
 
 DEEPEST = 50
 """So many operations may stand inside each other."""
+MOST_OPERATIONS = 10_000
+"""So many an expression may hold where it is written out, each as often as it stands there."""
 _NUMBER = re.compile(r"-?[0-9]{1,60}(/[0-9]{1,60})?")
 _PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour")
 
@@ -29,6 +31,11 @@ def write_expression(expression: Expression) -> list[Any]:
     """The expression as JSON; `read` gives one that binds to the same code."""
     if expression.tree is None:
         raise InvalidArgument(f"{expression!r} cannot be sent: build it from col and operators.")
+    if _size(expression, {}) > MOST_OPERATIONS:
+        raise InvalidArgument(
+            f"an expression that is sent or stored has at most {MOST_OPERATIONS:,} operations, "
+            "counted as often as they stand in it: compute the column before."
+        )
     return [_write(part) for part in expression.tree]
 
 
@@ -53,8 +60,21 @@ def read_label(content: object) -> Any:
     return found
 
 
+def _size(value: object, known: dict[int, int]) -> int:
+    """Operations of an expression, written out; shared parts are counted, but not walked, again."""
+    if isinstance(value, tuple):
+        return sum(_size(one, known) for one in value)
+    if not isinstance(value, Expression):
+        return 0
+    if id(value) not in known:
+        known[id(value)] = 1 + _size(value.tree or (), known)
+    return known[id(value)]
+
+
 def _write(value: object) -> Any:
     match value:
+        case Expression(tree=tuple(tree)):
+            return [_write(part) for part in tree]
         case Expression():
             return write_expression(value)
         case tuple():

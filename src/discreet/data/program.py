@@ -32,6 +32,8 @@ from discreet.data._integer_ops import (
     CodeRef,
     both,
     columns,
+    in_order,
+    parts,
 )
 from discreet.data.expression import Expression, col
 from discreet.data.schema import (
@@ -477,13 +479,20 @@ def rows_used(
 
 def _all_of(known: Code | None) -> list[Code]:
     """The conditions that hold together."""
-    match known:
-        case None:
-            return []
-        case CodeBinary("and", left, right):
-            return [*_all_of(left), *_all_of(right)]
-        case _:
-            return [known]
+    found: dict[Code, None] = {}
+    seen: set[Code] = set()
+    waiting = [] if known is None else [known]
+    while waiting:
+        code = waiting.pop()
+        if code in seen:
+            continue
+        seen.add(code)
+        match code:
+            case CodeBinary("and", left, right):
+                waiting += right, left
+            case _:
+                found.setdefault(code)
+    return list(found)
 
 
 def required_columns(schema: Schema) -> list[BoundedCode]:
@@ -636,28 +645,25 @@ def layered(
 ) -> ProgramLayers[Value]:
     """One column for each node of the expressions, innermost first, in an engine's own words."""
     places = {field: f"c{i}" for i, (field, _) in enumerate(program.columns)}
-    names: dict[Code, str] = {}
+    made: dict[Code, tuple[Value, int]] = {}  # and the layer after which it exists
     layers: list[list[tuple[str, Value]]] = []
-
-    def visit(code: Code) -> tuple[Value, int]:
-        """The column or constant of a node, and the layer after which it exists."""
+    wanted = [program.index, *program.values]
+    for code in in_order(wanted if program.where is None else [program.where, *wanted]):
         match code:
             case CodeRef(source):
-                return column(places[source]), 0
+                made[code] = column(places[source]), 0
             case CodeConst(value):
-                return constant(value), 0
-        inner = (
-            (code.left, code.right) if isinstance(code, CodeBinary | CodeDivide) else (code.inner,)
-        )
-        seen = [visit(part) for part in inner]
-        depth = 1 + max(layer for _, layer in seen)
-        if code not in names:
-            names[code] = f"e{len(names)}"
-            layers.extend([] for _ in range(depth - len(layers)))
-            layers[depth - 1].append((names[code], node(code, [value for value, _ in seen])))
-        return column(names[code]), depth
-
-    where = None if program.where is None else visit(program.where)[0]
-    index = visit(program.index)[0]
-    values = [visit(value)[0] for value in program.values]
-    return ProgramLayers(layers=tuple(map(tuple, layers)), where=where, index=index, values=values)
+                made[code] = constant(value), 0
+            case _:
+                seen = [made[part] for part in parts(code)]
+                depth = 1 + max(layer for _, layer in seen)
+                name = f"e{sum(map(len, layers))}"
+                layers.extend([] for _ in range(depth - len(layers)))
+                layers[depth - 1].append((name, node(code, [one for one, _ in seen])))
+                made[code] = column(name), depth
+    return ProgramLayers(
+        layers=tuple(map(tuple, layers)),
+        where=None if program.where is None else made[program.where][0],
+        index=made[program.index][0],
+        values=[made[value][0] for value in program.values],
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +29,8 @@ from discreet.data._integer_ops import (
     CodePick,
     CodeRef,
     Operator,
+    in_order,
+    parts,
 )
 from discreet.data._numpy.contribution_limits import LimitedRows, aggregate, first, limit, tally
 from discreet.data._numpy.encode import DistinctTexts, Ints, by_value, distinct, encode
@@ -221,24 +224,37 @@ def _counted(program: Program, codes: dict[str, Ints], unit: _Unit) -> LimitedRo
 
 
 def _evaluate(code: Code, columns: dict[str, Ints]) -> Ints:
+    """The value of an expression; each node is computed once and kept while something needs it."""
+    order = in_order([code])
+    uses = Counter(part for one in order for part in parts(one))
+    made: dict[Code, Ints] = {}
+    for one in order:
+        made[one] = _node(one, [made[part] for part in parts(one)], columns)
+        for part in parts(one):
+            uses[part] -= 1
+            if not uses[part]:
+                del made[part]
+    return made[code]
+
+
+def _node(code: Code, inner: list[Ints], columns: dict[str, Ints]) -> Ints:
     match code:
         case CodeRef(column):
             return columns[column]
         case CodeConst(value):
             return np.array(value, dtype=np.int64)
-        case CodeBinary(operator, left, right):
-            a, b = _evaluate(left, columns), _evaluate(right, columns)
-            return np.asarray(_OPERATIONS[operator](a, b), dtype=np.int64)
-        case CodeDivide(left, right, zero):
-            a, b = _evaluate(left, columns), _evaluate(right, columns)
+        case CodeBinary(operator):
+            return np.asarray(_OPERATIONS[operator](*inner), dtype=np.int64)
+        case CodeDivide(_, _, zero):
+            a, b = inner
             return np.where(b == 0, zero, np.floor_divide(a, np.where(b == 0, 1, b)))
-        case CodeClip(inner, lower, upper):
-            return np.clip(_evaluate(inner, columns), lower, upper)
-        case CodeBin(inner, edges):
+        case CodeClip(_, lower, upper):
+            return np.clip(inner[0], lower, upper)
+        case CodeBin(_, edges):
             marks = np.array(edges, dtype=np.int64)
-            return np.searchsorted(marks, _evaluate(inner, columns), side="right").astype(np.int64)
-        case CodePick(inner, first, table):
-            return np.array(table, dtype=np.int64)[_evaluate(inner, columns) - first]
+            return np.searchsorted(marks, inner[0], side="right").astype(np.int64)
+        case CodePick(_, first, table):
+            return np.array(table, dtype=np.int64)[inner[0] - first]
         case _:
             assert_never(code)
 
