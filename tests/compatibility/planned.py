@@ -13,7 +13,7 @@ from discreet import col, keys, when
 from discreet import query as queries
 from discreet.core import events
 from discreet.data._duckdb.compile import ALIAS, compile_query
-from discreet.data.program import TableScan
+from discreet.data.program import Program
 from discreet.data.source import Type
 from discreet.mechanisms.selection import ExponentialMechanism
 from discreet.query._release_plan import Measurement, PlannedQuery, plan_release
@@ -134,11 +134,10 @@ def told_question(question: PlannedQuery) -> dict[str, Any]:
 FORECASTS: tuple[tuple[int | None, float], ...] = ((None, 0.95), (500, 0.95), (20_000, 0.9))
 
 
-def told_plan(plan: TableScan) -> dict[str, Any]:
+def told_plan(program: Program) -> dict[str, Any]:
     """What an engine is asked, and how far one unit moves each of its sums."""
-    program = plan.program()
     query = compile_query(program, types=TYPES, key=KEY).replace(ALIAS, "source")
-    reaches = {name: plan.reach(name) for name in plan.aggregates}
+    reaches = {name: program.reach(name) for name in program.aggregates}
     return plain(
         {
             "unit": program.unit,
@@ -191,9 +190,9 @@ def queries_as_sql() -> dict[str, str]:
     chosen = ("count by place", "quantiles by well", "covariance")
     return {
         name: compile_query(
-            plan_release([QUERIES[name]], setting=SETTINGS["people"], budget=BUDGETS["pure"])
-            .passes[0]
-            .program(),
+            plan_release(
+                [QUERIES[name]], setting=SETTINGS["people"], budget=BUDGETS["pure"]
+            ).passes[0],
             types=TYPES,
             key=KEY,
         ).replace(ALIAS, "source")

@@ -158,9 +158,8 @@ def choose(items, *, limit, offset):
     return [item for i, item in enumerate(items) if (i * limit + offset % n) % n < limit]
 
 
-def collect(plan, rows, *, key):
+def collect(program, rows, *, key):
     """``{name: [integers]}`` for rows given as dictionaries of raw values."""
-    program = plan.program()
     cells = None if program.cells is None else list(program.cells)
     by_unit = defaultdict(list)
     for i, raw in enumerate(rows):
@@ -181,9 +180,9 @@ def collect(plan, rows, *, key):
                 continue
             group = cells.index(group) if group in cells else len(cells)
         by_unit[unit].append((group, *(evaluate(v, row) for v in program.values)))
-    table = {name: [0] * program.size for name in plan.aggregates}
+    table = {name: [0] * program.size for name in program.aggregates}
     for unit, mine in by_unit.items():
-        add(plan, program, table, limited(program.limits, mine, unit=unit, key=key))
+        add(program, table, limited(program.limits, mine, unit=unit, key=key))
     return table
 
 
@@ -208,9 +207,9 @@ def limited(limits, kept, *, unit, key):
     return kept
 
 
-def add(plan, program, table, kept):
+def add(program, table, kept):
     place = 0
-    for name, aggregate in plan.aggregates.items():
+    for name, aggregate in program.aggregates.items():
         if aggregate.kind == "units":
             for group in {row[0] for row in kept}:
                 table[name][group] += 1

@@ -21,13 +21,13 @@ from discreet.data._duckdb import engine as duckdb_engine
 from discreet.data._numpy import engine as narwhals_engine
 from discreet.data.execute import KeyPlan, collect, collect_keys, engine_of
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import LookupColumn, boolean, category, integer
 from discreet.data.source import EngineFailure, JoinedSource, open_source
 
 SECRET = "CANARY-7316"
 NUMBER = 731_655_901
-PLAN = TableScan(
+PLAN = compile_program(
     schema={
         "x": integer(lower=0, upper=10, missing=0),
         "k": category(["a"]),
@@ -112,7 +112,9 @@ def test_reprs_show_no_data(make):
 
 @pytest.mark.parametrize("make", FRAMES)
 def test_a_missing_column(make):
-    plan = TableScan(schema={"y": integer(lower=0, upper=1)}, aggregates={"y": total(col("y"))})
+    plan = compile_program(
+        schema={"y": integer(lower=0, upper=1)}, aggregates={"y": total(col("y"))}
+    )
     error = refuses(lambda: collect(plan, source=open_source(make(ROWS)), key=1), InvalidArgument)
     assert "'y'" in str(error)
 
@@ -222,7 +224,8 @@ def test_keys_and_rows_of_units(monkeypatch, form):
     assert SECRET not in repr(found) + repr(plan) + repr(plan.program())
     people = JoinedSource(source=source, other=source, unit="who", attached={"x": PLAN.schema["x"]})
     lookup = LookupColumn(source="who", inner=PLAN.schema["x"], textual=True, keys=(), codes=())
-    joined = replace(PLAN, schema={**PLAN.schema, "x": lookup})
+    used = [(name, lookup if name == "x" else one) for name, one in PLAN.columns]
+    joined = replace(PLAN, columns=tuple(used))
     assert collect(joined, source=people, key=1).columns["n"].sum() == 2
     filled = replace(lookup, keys=(SECRET,), codes=(NUMBER,))
     assert SECRET not in repr(filled) + repr(people)
@@ -236,8 +239,8 @@ def test_keys_and_rows_of_units(monkeypatch, form):
     engine = engine_of(source)
     for action in (
         lambda: collect_keys(plan, source=source, key=1),
-        lambda: engine.rows(PLAN.program(), key=1),
-        lambda: engine.spread(PLAN.program()),
+        lambda: engine.rows(PLAN, key=1),
+        lambda: engine.spread(PLAN),
         lambda: collect(joined, source=people, key=1),
     ):
         refuses(action, EngineFailure)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import boolean, category, date, integer, real
 from discreet.data.source import open_source
 from tests.data import reference, sources
@@ -85,10 +85,10 @@ SHAPES = [
 
 def plans():
     return [
-        TableScan(schema=SCHEMA, unit=UNIT, aggregates=AGGREGATES, limits=limits, **shape)
+        compile_program(schema=SCHEMA, unit=UNIT, aggregates=AGGREGATES, limits=limits, **shape)
         for shape in SHAPES
         for limits in LIMITS
-    ] + [TableScan(schema=SCHEMA, aggregates=AGGREGATES, **shape) for shape in SHAPES]
+    ] + [compile_program(schema=SCHEMA, aggregates=AGGREGATES, **shape) for shape in SHAPES]
 
 
 def answer(plan, rows, make, folder, *, key=7, types=TYPES):
@@ -135,7 +135,7 @@ class Contract:
 
     def test_empty_table_has_every_group(self, make, folder):
         for plan in plans()[:: self.step]:
-            size = plan.program().size
+            size = plan.size
             assert answer(plan, [], make, folder) == {n: [0] * size for n in AGGREGATES}
 
     def test_declared_values_stand_for_missing_ones(self, make, folder):
@@ -144,7 +144,7 @@ class Contract:
             "whole": integer(lower=-5, upper=2**40, missing=-5),
             "text": real(lower=-100, upper=100, granularity=2**-10, missing=-100),
         }
-        plan = TableScan(
+        plan = compile_program(
             schema=SCHEMA | declared,
             unit=UNIT,
             aggregates=AGGREGATES,
@@ -166,13 +166,13 @@ class Contract:
             dict.fromkeys(TYPES) | {UNIT: i, "x": x}
             for i, x in enumerate([math.inf, -math.inf, -0.0])
         ]
-        plan = TableScan(schema=SCHEMA, by={"x": col("x")}, aggregates={"n": count()})
+        plan = compile_program(schema=SCHEMA, by={"x": col("x")}, aggregates={"n": count()})
         got = answer(plan, rows, make, folder)["n"]
         assert [i for i, n in enumerate(got) if n] == [0, 8, 8 + 13]
 
     def test_rows_without_a_unit_are_left_out(self, make, folder):
         rows = [dict.fromkeys(TYPES) | {UNIT: u} for u in (None, 1, 1, None)]
-        plan = TableScan(
+        plan = compile_program(
             schema=SCHEMA,
             unit=UNIT,
             aggregates={"n": count(), "u": units()},
@@ -184,13 +184,13 @@ class Contract:
         top, bottom = 2**63 - 1, -(2**63)
         schema = {"whole": integer(lower=bottom, upper=top, missing=0)}
         rows = [dict.fromkeys(TYPES) | {"whole": w} for w in (top, top, bottom, top - 1, 0)]
-        plan = TableScan(schema=schema, aggregates={"s": total(col("whole"))})
+        plan = compile_program(schema=schema, aggregates={"s": total(col("whole"))})
         assert answer(plan, rows, make, folder) == {"s": [3 * top + bottom - 1]}
 
     def test_products_beyond_64_bits(self, make, folder):
         schema = {"whole": integer(lower=-(2**42), upper=2**42)}
         rows = [dict.fromkeys(TYPES) | {"whole": 2**42 - i} for i in range(9)]
-        plan = TableScan(schema=schema, aggregates={"s": total(col("whole"), col("whole"))})
+        plan = compile_program(schema=schema, aggregates={"s": total(col("whole"), col("whole"))})
         assert answer(plan, rows, make, folder) == {"s": [sum((2**42 - i) ** 2 for i in range(9))]}
 
     def test_text_units(self, make, folder):
@@ -216,7 +216,7 @@ class Contract:
             for x, w, t in zip(xs, wholes, texts, strict=True)
         ]
         by = {name: col(name) for name in schema}
-        plan = TableScan(schema=schema, by=by, aggregates={"n": count()})
+        plan = compile_program(schema=schema, by=by, aggregates={"n": count()})
         assert answer(plan, rows, make, folder) == reference.collect(plan, rows, key=7)
 
     def test_letters_that_only_look_like_a_number_are_none(self, make, folder):
@@ -224,7 +224,7 @@ class Contract:
         schema = {"text": integer(lower=0, upper=9, missing=5), "sex": category([7])}
         rows = [dict.fromkeys(TYPES) | {"text": t, "sex": t} for t in texts]
         by = {"t": col("text"), "s": col("sex")}
-        plan = TableScan(schema=schema, by=by, aggregates={"n": count()})
+        plan = compile_program(schema=schema, by=by, aggregates={"n": count()})
         rest = [0, 3] + [0, 0] * 3 + [0, 1]
         assert answer(plan, rows, make, folder) == {"n": [0, 0] * 5 + rest}
 
@@ -248,7 +248,7 @@ class Contract:
             "day": total(col("day") == dt.date(2020, 1, 2)),
             "missing": total(col("yes") == 1),
         }
-        plan = TableScan(schema=schema, aggregates=sums)
+        plan = compile_program(schema=schema, aggregates=sums)
         assert answer(plan, rows, make, folder, types=types) == {name: [2] for name in sums}
 
     def test_dates_as_text(self, make, folder):
@@ -274,7 +274,7 @@ class Contract:
         ]
         schema = {"text": date(lower=dt.date(1960, 1, 1), upper=dt.date(1970, 2, 1), step="hour")}
         rows = [dict.fromkeys(TYPES) | {"text": t} for t in texts]
-        plan = TableScan(schema=schema, aggregates={"n": count()}, by={"t": col("text")})
+        plan = compile_program(schema=schema, aggregates={"n": count()}, by={"t": col("text")})
         assert answer(plan, rows, make, folder) == reference.collect(plan, rows, key=7)
 
 

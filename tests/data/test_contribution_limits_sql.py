@@ -1,7 +1,6 @@
 """Group and values packed into one integer: the same choice of rows, and back again exactly."""
 
 import random
-from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -11,7 +10,7 @@ from discreet.data._duckdb import engine as duckdb_engine
 from discreet.data._duckdb.contribution_limits import _packed, content
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import integer
 from discreet.data.source import open_source
 from tests.data import reference, sources
@@ -33,14 +32,15 @@ SUMS = {
 WIDTHS = {"narrow": 3, "just": 2**29 - 1, "too wide": 2**30, "widest": 2**42}
 
 
-def plan_of(*, limits, sums, width):
+def plan_of(*, limits, sums, width, bins=None):
     bound = integer(lower=-width, upper=width - 1)
-    return TableScan(
+    return compile_program(
         schema={"g": integer(lower=0, upper=2), "a": bound, "b": bound},
-        aggregates={"n": count(), "u": units(), **sums},
+        aggregates={"n": count(), **sums} | ({} if bins is not None else {"u": units()}),
         unit="who",
         by={"g": col("g")},
         limits=limits,
+        bins=bins,
     )
 
 
@@ -70,7 +70,7 @@ def test_the_rows_of_the_reference_are_kept(limits, sums, width):
 @pytest.mark.parametrize("width", [1, 5, 2**14])
 @pytest.mark.parametrize("sums", SUMS.values(), ids=SUMS)
 def test_what_is_packed_is_in_order_and_comes_back(width, sums):
-    program = plan_of(limits=LIMITS[0], sums=sums, width=width).program()
+    program = plan_of(limits=LIMITS[0], sums=sums, width=width)
     fields = content(program)
     packed, parts = _packed(fields)
     rng = random.Random(width)
@@ -89,7 +89,7 @@ def test_what_is_packed_is_in_order_and_comes_back(width, sums):
 
 def test_bounds_follow_from_the_weights():
     for name, sums in SUMS.items():
-        program = plan_of(limits=LIMITS[0], sums=sums, width=100).program()
+        program = plan_of(limits=LIMITS[0], sums=sums, width=100)
         shifts = [field.shift for field in content(program)]
         expected = {"none": [0], "one": [0, 100], "square": [0, 100], "all": [0, 100, 100]}
         # Of a product alone only its own bound is known, and it is one for each factor.
@@ -97,8 +97,7 @@ def test_bounds_follow_from_the_weights():
 
 
 def test_the_bound_of_a_bin_is_known():
-    plan = plan_of(limits=LIMITS[0], sums={}, width=100)
-    program = replace(plan, aggregates={"n": count()}, bins=col("a").cut([0, 5])).program()
+    program = plan_of(limits=LIMITS[0], sums={}, width=100, bins=col("a").cut([0, 5]))
     assert [field.shift for field in content(program)] == [0, 2]
 
 

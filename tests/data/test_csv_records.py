@@ -21,7 +21,7 @@ from discreet.data._duckdb.engine import open_files, spilling
 from discreet.data.csv_records import Dialect, is_plain, read_header, write_clean
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import category, integer
 from discreet.data.source import open_source
 
@@ -98,7 +98,7 @@ def base(tmp_path_factory):
 
 def _asked(path, *, unit, wide):
     """Exact numbers: rows, units and sum, in all or by the category."""
-    plan = TableScan(
+    plan = compile_program(
         schema=COLUMNS,
         unit="who" if unit else None,
         by={"t": col("t")} if wide else {},

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet.core.errors import InvalidArgument
 from discreet.data.execute import collect
 from discreet.data.expression import col, when
-from discreet.data.program import TableScan, count, total
+from discreet.data.program import compile_program, count, total
 from discreet.data.schema import boolean, category, date, integer, real
 from discreet.data.source import open_source
 from tests.data import reference, sources
@@ -210,7 +210,7 @@ ROW = st.fixed_dictionaries(
     }
 )
 PLANS = [
-    TableScan(
+    compile_program(
         schema=SCHEMA,
         aggregates={
             "rows": count(),

@@ -18,7 +18,7 @@ from discreet import disclosure
 from discreet.core.errors import InvalidArgument
 from discreet.data.execute import KeyPlan, collect, collect_keys
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import boolean, category, date, integer, real, text
 from discreet.data.source import check_source, open_source
 
@@ -81,15 +81,15 @@ def _answer(frame, column):
         return dict(zip(found.keys, found.units.tolist(), strict=True))
     if column in (COLUMNS["integer"], COLUMNS["real"], COLUMNS["boolean"]):
         asked = {"n": count(), "s": total(col("x"))}
-        plan = TableScan(schema={"x": column}, aggregates=asked)
+        plan = compile_program(schema={"x": column}, aggregates=asked)
     else:
-        plan = TableScan(schema={"x": column}, by={"x": col("x")}, aggregates={"n": count()})
+        plan = compile_program(schema={"x": column}, by={"x": col("x")}, aggregates={"n": count()})
     found = collect(plan, source=source, key=1)
     return {(n, i): int(v) for n, c in found.columns.items() for i, v in enumerate(c)}
 
 
 def _units(frame):
-    plan = TableScan(
+    plan = compile_program(
         schema={"y": integer(lower=0, upper=9)},
         aggregates={"n": count(), "u": units(), "s": total(col("y"))},
         unit="x",

@@ -9,7 +9,7 @@ import pytest
 from discreet.core.errors import PrivacyError
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import TableScan, total
+from discreet.data.program import compile_program, total
 from discreet.data.schema import integer
 from discreet.data.source import ArrowStreamSource, DuckDBSource, EngineFailure, open_source
 from tests.data import sources
@@ -17,7 +17,7 @@ from tests.data.test_contract import Contract, folder
 
 __all__ = ["folder"]
 SECRET = "CANARY-7316"
-PLAN = TableScan(schema={"x": integer(lower=0, upper=9)}, aggregates={"x": total(col("x"))})
+PLAN = compile_program(schema={"x": integer(lower=0, upper=9)}, aggregates={"x": total(col("x"))})
 
 
 @pytest.mark.parametrize("make", sources.IBIS)

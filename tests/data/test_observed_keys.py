@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet.core.errors import InvalidArgument
 from discreet.data.execute import KeyPlan, collect, collect_keys
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import OTHER, category, integer, text
 from discreet.data.source import open_source
 from tests.data import reference, sources
@@ -142,7 +142,7 @@ AGGREGATES = {
     "x": total(col("x").clip(lower=-2, upper=2)),
 }
 PLANS = [
-    TableScan(
+    compile_program(
         schema=SCHEMA, unit="u", aggregates=AGGREGATES, by=by, keys=keys, other=other, limits=limits
     )
     for by, keys in (
@@ -175,8 +175,8 @@ def test_open_text_by_listed_keys(make, folder):
         table = collect(plan, source=source, key=3)
         got = {name: [int(v) for v in column] for name, column in table.columns.items()}
         assert got == reference.collect(plan, rows, key=3)
-        assert (table.keys[-1] == (OTHER,) * len(plan.by)) is plan.other
-        assert len(table.keys) == len(plan.keys) + plan.other
+        assert (table.keys[-1] == (OTHER,) * len(plan.by)) is plan.rest
+        assert len(table.keys) == len(plan.cells) + plan.rest
 
 
 @given(rows=st.lists(ROW, max_size=14), plan=st.sampled_from(PLANS), unit=st.integers(1, 4))
@@ -197,7 +197,7 @@ def test_one_unit_moves_listed_groups_and_the_rest_as_claimed(rows, plan, unit):
 def test_the_rest_is_what_is_not_listed():
     rows = [{"u": i, "city": city, "street": "a", "x": 0} for i, city in enumerate(CITIES)]
     rows.append({"u": 99, "city": None, "street": "a", "x": 0})
-    plan = TableScan(
+    plan = compile_program(
         schema=SCHEMA,
         aggregates={"rows": count()},
         by={"city": col("city")},
@@ -212,17 +212,23 @@ def test_the_rest_is_what_is_not_listed():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: TableScan(schema=SCHEMA, aggregates={"n": count()}, by={"city": col("city")}),
-        lambda: TableScan(schema=SCHEMA, aggregates={"n": count()}, where=col("city") == "Rome"),
-        lambda: TableScan(
+        lambda: compile_program(schema=SCHEMA, aggregates={"n": count()}, by={"city": col("city")}),
+        lambda: compile_program(
+            schema=SCHEMA, aggregates={"n": count()}, where=col("city") == "Rome"
+        ),
+        lambda: compile_program(
             schema=SCHEMA, aggregates={"n": count()}, where=col("city").isin(["Rome"])
         ),
-        lambda: TableScan(schema=SCHEMA, aggregates={"n": count()}, where=col("city").isin([])),
-        lambda: TableScan(
+        lambda: compile_program(
+            schema=SCHEMA, aggregates={"n": count()}, where=col("city").isin([])
+        ),
+        lambda: compile_program(
             schema=SCHEMA, aggregates={"n": count()}, where=col("city") == col("street")
         ),
-        lambda: TableScan(schema=SCHEMA, aggregates={"n": total(col("city"))}),
-        lambda: TableScan(schema=SCHEMA, aggregates={"n": count()}, by={"c": col("city").map({})}),
+        lambda: compile_program(schema=SCHEMA, aggregates={"n": total(col("city"))}),
+        lambda: compile_program(
+            schema=SCHEMA, aggregates={"n": count()}, by={"c": col("city").map({})}
+        ),
         lambda: listed([("",)]),
         lambda: listed([(3,)]),
         lambda: listed([("a\0",)]),
@@ -230,7 +236,7 @@ def test_the_rest_is_what_is_not_listed():
         lambda: listed([("a", "b")]),
         lambda: listed([]),
         lambda: listed([("a",), (OTHER,)], other=True),
-        lambda: TableScan(
+        lambda: compile_program(
             schema={"k": category(["a"])}, aggregates={"n": count()}, by={"k": col("k")}, other=True
         ),
         lambda: KeyPlan(schema=SCHEMA, by={}, max_groups_per_unit=1),
@@ -247,6 +253,6 @@ def test_refusals(make):
 
 
 def listed(keys, **more):
-    return TableScan(
+    return compile_program(
         schema=SCHEMA, aggregates={"n": count()}, by={"city": col("city")}, keys=tuple(keys), **more
     )

@@ -13,7 +13,7 @@ import pytest
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import boolean, category, date, integer, real
 from discreet.data.source import ArrowStreamSource, EngineFailure, open_source
 from tests.data.test_contract import Contract, folder
@@ -111,7 +111,7 @@ def test_types(database):
         ),
     }
     sums = {name: total(col(name)) for name in "abcf"}
-    plan = TableScan(
+    plan = compile_program(
         schema=schema,
         unit="who",
         by={n: col(n) for n in "deg"},
@@ -126,7 +126,7 @@ def test_types(database):
         (("ab", "bad", second), 1, 1, 40, 2, 2**60, 4),
         (("(other)", "(other)", second), 1, 1, 0, 7, -1, 0),
     ]
-    wrong = TableScan(schema={"h": boolean()}, aggregates={"n": total(col("h"))})
+    wrong = compile_program(schema={"h": boolean()}, aggregates={"n": total(col("h"))})
     with pytest.raises(InvalidArgument, match="column 'h' is other"):
         collect(wrong, source=open_source(url), key=1)
 
@@ -139,14 +139,16 @@ def test_only_the_needed_columns_are_read(database):
     assert isinstance(source, ArrowStreamSource)
     assert list(source.columns) == ["x", "y"]
     schema = {n: integer(lower=0, upper=9) for n in "xy"}
-    assert numbers(TableScan(schema=schema, aggregates={"n": total(col("x"))}), f"{url}#v")[
+    assert numbers(compile_program(schema=schema, aggregates={"n": total(col("x"))}), f"{url}#v")[
         "n"
     ] == [3]
-    assert numbers(TableScan(schema=schema, aggregates={"n": count()}), f"{url}#public.v")["n"] == [
-        2
-    ]
+    assert numbers(compile_program(schema=schema, aggregates={"n": count()}), f"{url}#public.v")[
+        "n"
+    ] == [2]
     with pytest.raises(EngineFailure):
-        collect(TableScan(schema=schema, aggregates={"n": total(col("y"))}), source=source, key=1)
+        collect(
+            compile_program(schema=schema, aggregates={"n": total(col("y"))}), source=source, key=1
+        )
 
 
 def test_names_that_differ_in_case_only_are_refused(database):
@@ -183,7 +185,7 @@ def test_passwords_and_rows_are_never_said(database, capfd, caplog):
     connection.execute("CREATE VIEW broken AS SELECT who, CAST(who AS int) AS x FROM t")
     source = open_source(f"{address}#t")
     assert SECRET not in repr(source) + str(source)
-    plan = TableScan(
+    plan = compile_program(
         schema={"x": integer(lower=0, upper=9)},
         unit="who",
         aggregates={"x": total(col("x"))},

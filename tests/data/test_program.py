@@ -12,7 +12,7 @@ import pytest
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import OTHER, boolean, category, date, integer, nearest, real
 from discreet.data.source import open_source, public_keys
 
@@ -26,7 +26,7 @@ DAYS = {"lower": dt.date(2000, 1, 1), "upper": dt.date(2001, 1, 1)}
 
 
 def plan(**arguments):
-    return TableScan(**({"schema": SCHEMA, "aggregates": {"n": count()}} | arguments))
+    return compile_program(**({"schema": SCHEMA, "aggregates": {"n": count()}} | arguments))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from discreet.data._numpy import contribution_limits as limit_numpy
 from discreet.data._numpy import engine as narwhals_engine
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import category, integer, real
 from discreet.data.source import open_source
 from tests.data import reference, sources
@@ -41,7 +41,9 @@ LIMITS = [
     ContributionLimits(max_groups_per_unit=3, max_rows_per_unit=4, max_rows_per_unit_per_group=3),
 ]
 PLANS = [
-    TableScan(schema=SCHEMA, unit="u", by=by, where=where, aggregates=AGGREGATES, limits=limits)
+    compile_program(
+        schema=SCHEMA, unit="u", by=by, where=where, aggregates=AGGREGATES, limits=limits
+    )
     for limits in LIMITS
     for by in ({"k": col("k")}, {"k": col("k"), "w": col("w").cut([0])}, {})
     for where in (None, col("x") >= 0)
@@ -147,7 +149,7 @@ def test_a_forgotten_clip_is_noticed(monkeypatch):
     monkeypatch.setattr(
         narwhals_engine, "encode", lambda s, c, kind: 100 + 0 * s.is_null().to_numpy()
     )
-    plan = TableScan(
+    plan = compile_program(
         # A column with a value for what is missing: codes beyond the bounds are left out of others.
         schema={**SCHEMA, "x": integer(lower=-1, upper=2, missing=0)},
         unit="u",

@@ -14,11 +14,11 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data import source as module
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total
+from discreet.data.program import ContributionLimits, compile_program, count, total
 from discreet.data.schema import category, integer
 from discreet.data.source import DuckDBSource, FileSource, FrameSource, open_source
 
-PLAN = TableScan(
+PLAN = compile_program(
     schema={"x": integer(lower=0, upper=9)}, aggregates={"n": count(), "x": total(col("x"))}
 )
 
@@ -98,7 +98,7 @@ def test_names_that_differ_in_case_only_are_refused(tmp_path):
     with pytest.raises(InvalidArgument, match="upper and lower case"):
         module.arrow_columns(table.schema)
     limits = ContributionLimits(max_rows_per_unit=1)
-    plan = TableScan(schema={}, unit="ROW", aggregates={"n": count()}, limits=limits)
+    plan = compile_program(schema={}, unit="ROW", aggregates={"n": count()}, limits=limits)
     assert collect(plan, source=open_source(pl.from_arrow(table)), key=1).columns["n"] == [1]
 
 
@@ -126,7 +126,9 @@ def test_quoted_fields_may_hold_anything(tmp_path):
     levels = ['say "hi"', "a,b", "line\nbreak", "'; DROP TABLE x; --"]
     with (tmp_path / "a.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["k"], *([level] for level in levels)])
-    plan = TableScan(schema={"k": category(levels)}, by={"k": col("k")}, aggregates={"n": count()})
+    plan = compile_program(
+        schema={"k": category(levels)}, by={"k": col("k")}, aggregates={"n": count()}
+    )
     table = collect(plan, source=open_source(tmp_path / "a.csv", records="quoted"), key=1)
     assert table.columns["n"].tolist() == [1, 1, 1, 1, 0]
     # Line by line, "line and break" are two malformed records.
@@ -162,7 +164,9 @@ def test_names_cannot_inject():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE people AS SELECT 4 AS x")
     relation = connection.sql(f"SELECT 4 AS {duckdb_name(name)} FROM people")
-    plan = TableScan(schema={name: integer(lower=0, upper=9)}, aggregates={"x": total(col(name))})
+    plan = compile_program(
+        schema={name: integer(lower=0, upper=9)}, aggregates={"x": total(col(name))}
+    )
     assert collect(plan, source=open_source(relation), key=1).columns["x"].tolist() == [4]
     assert connection.sql("FROM people").fetchall() == [(4,)]
 

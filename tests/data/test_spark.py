@@ -19,7 +19,7 @@ from discreet.data._duckdb.engine import DuckDBEngine, open_files, spilling
 from discreet.data._spark.engine import SparkEngine, compile_frame
 from discreet.data.execute import KeyPlan, collect, collect_keys
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import LookupColumn, category, date, integer, real, text
 from discreet.data.source import EngineFailure, FileSource, SparkSource, open_source
 from tests.data import reference, sources
@@ -105,7 +105,7 @@ def test_moments_with_a_zone(cluster):
         schema = {
             "t": date(lower=bounds[0], upper=bounds[1], step=step, missing=dt.date(1970, 1, 1))
         }
-        plan = TableScan(schema=schema, by={"t": col("t")}, aggregates={"n": count()})
+        plan = compile_program(schema=schema, by={"t": col("t")}, aggregates={"n": count()})
         got = integers(plan, open_source(frame))["n"]
         places = [23, 24, 29, 47, 24] if step == "hour" else [0, 1, 1, 1, 1]
         assert got == [places.count(i) for i in range(48 if step == "hour" else 2)]
@@ -123,7 +123,7 @@ def test_moments_beyond_any_calendar(cluster):
         for n in "abcd"
     }
     ranges = [dt.date(1, 1, 2)]
-    plan = TableScan(
+    plan = compile_program(
         schema=schema, by={n: col(n).cut(ranges) for n in "abcd"}, aggregates={"n": count()}
     )
     assert integers(plan, open_source(frame))["n"] == [1] + [0] * 15
@@ -141,9 +141,9 @@ def test_decimals_and_small_types(cluster):
         "f": real(lower=0, upper=2, granularity=0.5),
     }
     sums = {n: total(col(n)) for n in ("d", "b", "f")}
-    plan = TableScan(schema=schema, aggregates=sums)
+    plan = compile_program(schema=schema, aggregates=sums)
     assert integers(plan, open_source(frame)) == {"d": [3 - 7 + 2**63 - 1], "b": [9], "f": [15]}
-    plan = TableScan(schema=schema, by={"s": col("s")}, aggregates={"n": count()})
+    plan = compile_program(schema=schema, by={"s": col("s")}, aggregates={"n": count()})
     assert integers(plan, open_source(frame))["n"] == [1, 0, 4]
 
 
@@ -154,7 +154,7 @@ def test_names_that_sql_would_confuse(cluster):
     frame = session.createDataFrame([tuple(range(1, 8))]).toDF(*names)
     session.conf.set("spark.sql.caseSensitive", "false")
     for place, name in enumerate(names, start=1):
-        plan = TableScan(
+        plan = compile_program(
             schema={name: integer(lower=0, upper=9)},
             aggregates={"n": total(col(name))},
             unit=name,
@@ -169,7 +169,7 @@ def test_collations_merge_nobody(cluster):
     names = ["anna", "ANNA", "Anna"]
     plain = cluster.createDataFrame([(n, n) for n in names * 3], "who string, k string")
     frame = plain.selectExpr("who COLLATE UTF8_LCASE AS who", "k COLLATE UNICODE_CI AS k")
-    plan = TableScan(
+    plan = compile_program(
         schema={"k": category(["anna", "Anna"])},
         unit="who",
         by={"k": col("k")},
@@ -186,7 +186,7 @@ def test_bins_and_many_edges_like_duckdb(cluster, folder):
     spark, files = (open_source(sources.parquet(table, folder), engine=e) for e in ("spark", None))
     edges = [x / 4 for x in range(-6, 13)]
     for value in (col("x").cut(edges[:-3]), col("x").cut(edges[:1]), col("sex")):
-        plan = TableScan(
+        plan = compile_program(
             schema=SCHEMA,
             unit=UNIT,
             by={"yes": col("yes")},
@@ -225,7 +225,7 @@ def test_keys_look_ups_and_divisions_like_duckdb(cluster, folder):
         got = [collect_keys(keys, source=source, key=5) for source in (spark, files)]
         assert got[0].keys == got[1].keys
         assert got[0].units.tolist() == got[1].units.tolist()
-        plan = TableScan(
+        plan = compile_program(
             schema=schema,
             unit=unit,
             by={"sex": col("sex")},
@@ -236,10 +236,9 @@ def test_keys_look_ups_and_divisions_like_duckdb(cluster, folder):
         )
         assert integers(plan, spark) == integers(plan, files)
         engines = SparkEngine(spark), DuckDBEngine(files)
-        program = plan.program()
-        ours, theirs = (sorted(map(tuple, e.rows(program, key=5))) for e in engines)
+        ours, theirs = (sorted(map(tuple, e.rows(plan, key=5))) for e in engines)
         assert ours == theirs
-        ours, theirs = ([sorted(map(tuple, part)) for part in e.spread(program)] for e in engines)
+        ours, theirs = ([sorted(map(tuple, part)) for part in e.spread(plan)] for e in engines)
         assert ours == theirs
 
 
@@ -251,7 +250,7 @@ def test_sums_up_to_the_last_bit(cluster):
     frame = cluster.createDataFrame(rows, "a bigint, b bigint").repartition(4)
     schema = {"a": integer(lower=-wide, upper=wide), "b": integer(lower=-narrow, upper=narrow)}
     sums = {"ab": total(col("a"), col("b")), "a": total(col("a")), "b": total(col("b"))}
-    got = integers(TableScan(schema=schema, aggregates=sums), open_source(frame))
+    got = integers(compile_program(schema=schema, aggregates=sums), open_source(frame))
     assert got["ab"] == [sum(a * b for a, b in rows)]
     assert got["a"] == [sum(a for a, _ in rows)]
     assert got["b"] == [sum(b for _, b in rows)]
@@ -267,7 +266,7 @@ def test_nothing_random_and_no_python_runs_on_the_workers(cluster, folder, capsy
     source = open_source(sources.parquet(sources.arrow(rows, TYPES), folder), engine="spark")
     plan_text = ""
     for plan in (plans()[7], plans()[19]):
-        compile_frame(plan.program(), source=source, key=5).explain(extended=True)
+        compile_frame(plan, source=source, key=5).explain(extended=True)
         plan_text += capsys.readouterr().out
     assert "Physical Plan" in plan_text
     assert WORKERS.search(plan_text) is None
@@ -277,14 +276,14 @@ def test_nothing_random_and_no_python_runs_on_the_workers(cluster, folder, capsy
 
 def test_only_groups_reach_this_process(cluster):
     frame = cluster.range(100_000).selectExpr("id", "id % 7 AS k")
-    plan = TableScan(
+    plan = compile_program(
         schema={"k": category(range(7))},
         unit="id",
         by={"k": col("k")},
         aggregates={"n": count(), "u": units()},
         limits=ContributionLimits(max_rows_per_unit=1),
     )
-    compiled = compile_frame(plan.program(), source=open_source(frame), key=1)
+    compiled = compile_frame(plan, source=open_source(frame), key=1)
     assert len(compiled.collect()) == 7
 
 
@@ -294,7 +293,9 @@ def test_a_failure_on_a_worker_quotes_nothing(cluster, capfd, caplog, sql):
     frame = cluster.createDataFrame([(SECRET,)], "who string")
     number = functions.col("who").cast("int")
     broken = frame.selectExpr("CAST(who AS INT) AS x") if sql else frame.select(number.alias("x"))
-    plan = TableScan(schema={"x": integer(lower=0, upper=1)}, aggregates={"x": total(col("x"))})
+    plan = compile_program(
+        schema={"x": integer(lower=0, upper=1)}, aggregates={"x": total(col("x"))}
+    )
     with pytest.raises(EngineFailure) as caught:
         collect(plan, source=open_source(broken), key=1)
     assert caught.value.__context__ is None
@@ -326,7 +327,9 @@ def test_each_line_of_a_csv_is_read_by_itself(cluster, tmp_path, end):
     assert isinstance(source, SparkSource)
     assert plain(source.frame.collect()) == plain(expected)
     path.write_bytes(b"who,x,t\n")
-    plan = TableScan(schema={"x": integer(lower=0, upper=1)}, aggregates={"x": total(col("x"))})
+    plan = compile_program(
+        schema={"x": integer(lower=0, upper=1)}, aggregates={"x": total(col("x"))}
+    )
     with pytest.raises(InvalidArgument, match="changed"):
         collect(plan, source=source, key=1)
 
@@ -371,7 +374,7 @@ def test_five_million_rows_like_duckdb(cluster, tmp_path):
         "x": real(lower=0, upper=1000, granularity=2**-4),
         "y": integer(lower=-5, upper=900),
     }
-    plan = TableScan(
+    plan = compile_program(
         schema=schema,
         unit="who",
         by={"k": col("k")},

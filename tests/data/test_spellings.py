@@ -7,7 +7,7 @@ import pytest
 
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import TableScan, count
+from discreet.data.program import compile_program, count
 from discreet.data.schema import boolean, category, integer
 from discreet.data.source import open_source
 from tests.data import sources
@@ -83,7 +83,7 @@ def found(make, folder, column, labels):
     """The one value of each text; each has a category of its own beside it."""
     rows = [{"t": text, "place": place} for place, (text, *_) in enumerate(SPELLINGS)]
     source = open_source(make(sources.arrow(rows, {"t": pa.string(), "place": pa.int64()}), folder))
-    plan = TableScan(
+    plan = compile_program(
         schema={"t": column, "place": integer(0, len(rows) - 1)},
         by={"place": col("place"), "t": col("t")},
         keys=tuple((place, label) for place in range(len(rows)) for label in labels),

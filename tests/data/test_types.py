@@ -15,7 +15,7 @@ import pytest
 from discreet.core.errors import InvalidArgument
 from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import (
     CategoryColumn,
     DateColumn,
@@ -113,7 +113,7 @@ def test_every_type(make, tmp_path):
         codes = sorted({reference.encode(v, column) for v in plain})
         aggregates |= numbers(name, column, codes)
     rows = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
-    plan = TableScan(schema=schema, aggregates=aggregates)
+    plan = compile_program(schema=schema, aggregates=aggregates)
     source = open_source(make(sources.arrow(rows, types), tmp_path))
     table = collect(plan, source=source, key=1)
     got = {name: [int(x) for x in values] for name, values in table.columns.items()}
@@ -125,7 +125,7 @@ def test_moments_at_infinity_are_out_of_range():
         "SELECT unnest(['infinity', '-infinity', '1970-01-01 07:00']::TIMESTAMP[]) AS t"
     )
     dates = duckdb.connect().sql("SELECT unnest(['infinity', '-infinity']::DATE[]) AS t")
-    plan = TableScan(schema={"t": HOURS}, by={"t": col("t")}, aggregates={"n": count()})
+    plan = compile_program(schema={"t": HOURS}, by={"t": col("t")}, aggregates={"n": count()})
     got = collect(plan, source=open_source(relation), key=1).columns["n"]
     assert {i + HOURS.lower: int(n) for i, n in enumerate(got) if n} == {HOURS.lower: 2, 7: 1}
     assert collect(plan, source=open_source(dates), key=1).columns["n"][0] == 2
@@ -145,7 +145,7 @@ def test_moments_that_microseconds_do_not_reach_are_out_of_range(make, unit):
     ticks = 3600 if unit == "s" else 3_600_000
     far = [2**63 - 1, -(2**63) + 1, 2**58, 10**13 * ticks // 3600]
     table = pa.table({"t": pa.array([*far, 7 * ticks, -1, None], pa.timestamp(unit))})
-    plan = TableScan(schema={"t": HOURS}, by={"t": col("t")}, aggregates={"n": count()})
+    plan = compile_program(schema={"t": HOURS}, by={"t": col("t")}, aggregates={"n": count()})
     got = collect(plan, source=open_source(make(table)), key=1).columns["n"]
     hours = {i + HOURS.lower: int(n) for i, n in enumerate(got) if n}
     assert hours == {HOURS.lower: 5, 7: 1, -1: 1}
@@ -157,7 +157,7 @@ def test_wide_integers_and_enums_of_duckdb():
         "unnest(['x', 'y', 'x']::ENUM('x', 'y')[]) AS e, uuid() AS u"
     )
     schema = {"h": integer(lower=-9, upper=2**63 - 1, missing=0), "e": category(["x"])}
-    plan = TableScan(
+    plan = compile_program(
         schema=schema,
         unit="u",
         by={"e": col("e")},
@@ -174,7 +174,7 @@ def test_wide_integers_and_enums_of_duckdb():
 
 def test_float_units_are_whole_or_none():
     values = [1.0, 1.0, -0.0, 0.0, 1.5, float("nan"), float("inf"), 2.0**53, 2.0**60, None]
-    plan = TableScan(
+    plan = compile_program(
         schema={},
         unit="u",
         aggregates={"u": units()},
@@ -191,7 +191,7 @@ def test_a_collation_neither_merges_levels_nor_people():
     connection = duckdb.connect()
     connection.execute("SET default_collation = 'NOCASE'")
     relation = connection.sql("SELECT unnest(['a', 'A', 'A']) AS u, unnest(['x', 'X', 'x']) AS k")
-    plan = TableScan(
+    plan = compile_program(
         schema={"k": category(["x", "X"])},
         unit="u",
         by={"k": col("k")},
@@ -207,7 +207,7 @@ def test_settings_of_a_connection_do_not_change_the_answer():
     table = pa.table({"u": [1, 1, 1, 1, 2], "x": [5, 3, 9, 1, 4]})
     connection = duckdb.connect()
     connection.execute("SET default_order = 'DESC'")
-    plan = TableScan(
+    plan = compile_program(
         schema={"x": integer(lower=0, upper=9)},
         unit="u",
         aggregates={"x": total(col("x"))},
@@ -233,7 +233,7 @@ def test_types_that_do_not_fit_are_refused(values, column):
     source = open_source(pa.table({"v": values}))
     with pytest.raises(InvalidArgument, match="column 'v' is"):
         collect(
-            TableScan(
+            compile_program(
                 schema={"v": column}, by={}, aggregates={"n": count()}, where=(col("v") == col("v"))
             ),
             source=source,
@@ -245,5 +245,7 @@ def test_python_objects_are_read_as_their_text():
     frame = pd.DataFrame(
         {"v": pd.Series([1, "2", None, 3.5, Decimal(4), pd.NA, "x"], dtype=object)}
     )
-    plan = TableScan(schema={"v": integer(lower=0, upper=9)}, aggregates={"s": total(col("v"))})
+    plan = compile_program(
+        schema={"v": integer(lower=0, upper=9)}, aggregates={"s": total(col("v"))}
+    )
     assert collect(plan, source=open_source(frame), key=1).columns["s"].tolist() == [1 + 2 + 4 + 4]

@@ -14,7 +14,7 @@ import pytest
 from discreet.core.errors import InvalidArgument
 from discreet.data.execute import KeyPlan, collect, collect_keys
 from discreet.data.expression import col, when
-from discreet.data.program import ContributionLimits, TableScan, count, total
+from discreet.data.program import ContributionLimits, compile_program, count, total
 from discreet.data.schema import boolean, category, date, integer, is_nullable, real, text
 from discreet.data.source import open_source
 from tests.data import sources
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 
 def sums(schema, aggregates, rows, make=sources.polars, folder=None, **more):
     source = open_source(make(sources.arrow(rows, TYPES), folder))
-    plan = TableScan(schema=schema, aggregates=aggregates, **more)
+    plan = compile_program(schema=schema, aggregates=aggregates, **more)
     return {n: [int(v) for v in c] for n, c in collect(plan, source=source, key=1).columns.items()}
 
 
@@ -198,7 +198,7 @@ def test_conditions_follow_kleene(make, folder):
         with duckdb.connect() as connection:
             connection.register("rows", table)
             expected = connection.sql(f"SELECT count(*) FROM rows WHERE {sql}").fetchall()[0][0]
-        plan = TableScan(schema=schema, aggregates={"n": count()}, where=condition)
+        plan = compile_program(schema=schema, aggregates={"n": count()}, where=condition)
         found = collect(plan, source=source, key=1).columns["n"]
         assert int(found[0]) == expected, sql
 
@@ -246,10 +246,12 @@ def test_random_conditions_follow_polars():
 
     for _ in range(150):
         condition, expected = some(4)
-        plan = TableScan(schema=schema, aggregates={"n": count()}, where=condition)
+        plan = compile_program(schema=schema, aggregates={"n": count()}, where=condition)
         found = int(collect(plan, source=source, key=1).columns["n"][0])
         assert found == frame.filter(expected).height, condition
-        unknown = TableScan(schema=schema, aggregates={"n": count()}, where=condition.is_missing())
+        unknown = compile_program(
+            schema=schema, aggregates={"n": count()}, where=condition.is_missing()
+        )
         found = int(collect(unknown, source=source, key=1).columns["n"][0])
         assert found == frame.filter(expected.is_null()).height, condition
 

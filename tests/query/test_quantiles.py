@@ -254,12 +254,8 @@ def test_engines_count_the_same_rows_in_bins(limits, tmp_path):
         ]
         assert found[0] == found[1]
         # The limits do not know bins: the same rows are kept as for a count of the groups.
-        whole = replace(plan, bins=plan.bins)
-        assert sum(found[0]) == sum(
-            collect(replace(whole, bins=None), source=open_source(rows), key=5)
-            .columns[name]
-            .tolist()
-        )
+        whole = collect(replace(plan, bins=None), source=open_source(rows), key=5)
+        assert sum(found[0]) == sum(whole.columns[name].tolist())
 
 
 # ── answers ──────────────────────────────────────────────────────────────────
@@ -281,7 +277,7 @@ def released(amount, *, method, column="x", values=VALUES, seed=5, levels=LEVELS
     made = plan_release([query], setting=SETTING, budget=amount)
     (plan,) = made.passes
     (name,) = plan.aggregates
-    bins = plan.program().bins[1]
+    bins = plan.bins[1]
     width = made.questions[0].estimator.width
     counts = np.bincount(np.asarray(values) // width, minlength=bins)
     (parts,) = made.noisy([{name: np.tile(counts, RUNS)}], rng=seeded_rng(seed))

@@ -14,7 +14,7 @@ from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect, engine_of
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, total, units
+from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import category, integer, real, text
 from tests.data import reference, sources
 
@@ -69,7 +69,8 @@ def opened(rows, types, make, folder, *, unit, columns):
 
 
 def measured(table, plan, key):
-    plan = replace(plan, schema=table.spec.schema)
+    used = [(name, table.spec.schema[name]) for name, _ in plan.columns]
+    plan = replace(plan, columns=tuple(used))
     found = collect(plan, source=table._source, key=key)
     return {name: [int(v) for v in column] for name, column in found.columns.items()}
 
@@ -87,7 +88,7 @@ def test_a_public_table(make, folder):
     found = {row["plz"]: row for row in PUBLIC.to_dicts() if row["plz"]}
     wide = [{**row, **found.get(row["zip"], {"region": None, "rate": None})} for row in rows]
     schema = {"cost": COST, "region": REGION, "rate": RATE}
-    plan = TableScan(
+    plan = compile_program(
         schema=schema,
         unit="person",
         aggregates={"rows": count(), "people": units(), "paid": total(col("cost"), col("rate"))},
@@ -121,7 +122,7 @@ def attach(rows, others, key):
     ]
 
 
-UNIT_PLAN = TableScan(
+UNIT_PLAN = compile_program(
     schema={"cost": COST, "age": AGE, "sex": SEX},
     unit="person",
     aggregates={"rows": count(), "people": units(), "x": total(col("cost"), col("age"))},
@@ -142,7 +143,7 @@ def test_a_private_table_of_the_same_unit(make, folder):
         expected = reference.collect(UNIT_PLAN, attach(rows, others, seed), key=seed)
         assert measured(both, UNIT_PLAN, seed) == expected
         # A question that needs none of it does not read the other table.
-        alone = TableScan(schema={}, unit="person", aggregates={"n": count()}, limits=LIMITS)
+        alone = compile_program(schema={}, unit="person", aggregates={"n": count()}, limits=LIMITS)
         assert measured(both, alone, seed) == measured(table, alone, seed)
 
 
@@ -155,7 +156,7 @@ def test_units_that_are_text(folder):
     for make in ENGINES:
         other = opened(others, known, make, folder, unit="id", columns={"age": AGE, "sex": SEX})
         both = table.join_by_unit(other, columns=["age"])
-        plan = TableScan(
+        plan = compile_program(
             schema={"age": AGE},
             unit="person",
             aggregates={"age": total(col("age"))},
@@ -285,7 +286,7 @@ def test_many_public_rows():
         table = discreet.table(make(private, None), columns={}).join(
             public, on="zip", columns={"rate": RATE}
         )
-        plan = TableScan(schema={"rate": RATE}, aggregates={"x": total(col("rate"))})
+        plan = compile_program(schema={"rate": RATE}, aggregates={"x": total(col("rate"))})
         assert measured(table, plan, 1) == {"x": [expected]}
 
 
@@ -307,4 +308,4 @@ def test_a_cluster_is_not_sent_private_codes():
     for joined in (source, twice):
         engine = JoinedEngine(source=joined, engine=here, other=here)
         with pytest.raises(Unsupported, match="logs"):
-            engine.collect(plan.program(), key=1)
+            engine.collect(plan, key=1)

@@ -10,7 +10,7 @@ import pytest
 
 import discreet
 from discreet import query
-from discreet.data.program import TableScan
+from discreet.data import program
 from discreet.query._release_plan import plan_release
 from discreet.query.budget import budget
 
@@ -59,7 +59,7 @@ def test_a_mean_takes_few_calls_and_compiles_once(people):
     calls, deepest = watched(lambda: people.mean("age", epsilon=0.5))
     assert sum(calls.values()) <= 750
     assert deepest <= 15
-    assert calls["TableScan._compile"] == 1
+    assert calls["compile_program"] == 1
     # Plan, reserve, read, noise, each once and in one function.
     for step in ("plan_release", "execute", "reserve_budget", "collect", "ReleasePlan.noisy"):
         assert calls[step] == 1
@@ -90,8 +90,10 @@ def test_facts_for_a_card_are_written_when_they_are_asked_for(people):
 
 def test_queries_that_share_a_scan_compile_it_once(people, monkeypatch):
     compiled = []
-    real = TableScan._compile
-    monkeypatch.setattr(TableScan, "_compile", lambda scan: compiled.append(1) or real(scan))
+    real = program.compile_program
+    monkeypatch.setattr(
+        "discreet.query._measure.compile_program", lambda **all: compiled.append(1) or real(**all)
+    )
     asked = [query.count(), query.mean("age"), query.variance("age"), query.count(by="who")]
     made = plan_release(asked, setting=people.spec, budget=budget(epsilon=1))
     assert len(compiled) == len(made.passes) == 2

@@ -15,7 +15,7 @@ import discreet
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.relation import NeighboringRelation
 from discreet.data.execute import collect, engine_of
-from discreet.data.program import ContributionLimits, TableScan, units
+from discreet.data.program import ContributionLimits, compile_program, units
 from discreet.data.schema import category
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
@@ -221,7 +221,7 @@ def test_one_unit_moves_one_count_of_each_histogram():
             "k": [rng.choice(["a", "b", "c", None]) for _ in range(40)],
         }
     )
-    plan = TableScan(
+    plan = compile_program(
         schema={"k": category(["a", "b"])},
         aggregates={"n": units()},
         unit="p",
@@ -233,7 +233,7 @@ def test_one_unit_moves_one_count_of_each_histogram():
             source = discreet.table(
                 make(rows), privacy_unit="p", max_rows_per_unit=1, columns={}
             )._source
-            spread = engine_of(source).spread(plan.program())
+            spread = engine_of(source).spread(plan)
             yield [count_classes(pairs).tolist() for pairs in spread]
 
     whole, same = measured(frame)

@@ -22,7 +22,6 @@ from discreet.data.program import (
     Key,
     Program,
     Row,
-    TableScan,
     radix,
     rows_used,
     tabulate,
@@ -138,13 +137,13 @@ def engine_of(source: Source) -> Engine:
             assert_never(source)
 
 
-def collect(plan: TableScan, *, source: Source, key: int) -> ExactResult:
-    """The exact integers that a plan asks for.
+def collect(program: Program, *, source: Source, key: int) -> ExactResult:
+    """The exact integers that a program asks for.
 
     ``key`` decides which rows of a unit above its limit are kept: draw it afresh for each run.
     """
-    check_source(plan.program(), source)
-    return tabulate(plan, engine=engine_of(source), key=key)
+    check_source(program, source)
+    return tabulate(program, engine=engine_of(source), key=key)
 
 
 def collect_values(program: Program, *, source: Source, key: int) -> tuple[NDArray[np.int64], ...]:

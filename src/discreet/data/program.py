@@ -163,7 +163,11 @@ class SumSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A plan as integer code: all that an engine sees."""
+    """One reading of a table as integer code: all that an engine sees.
+
+    `compile_program` makes it, once for each reading: planning, pricing, checking, reading and
+    naming the groups share it. What an engine does not need of it stands last, and is not compared.
+    """
 
     columns: tuple[tuple[str, ColumnSpec], ...]
     unit: str | None
@@ -184,195 +188,212 @@ class Program:
     """Columns of open text by whose values `Engine.keys` groups, before the index."""
     known: tuple[str, ...] = ()
     """Columns whose codes must lie within their bounds: other rows are left out."""
+    schema: Schema = field(default_factory=dict, repr=False, compare=False)
+    """The declarations of all columns, also of those that are not used."""
+    aggregates: Mapping[str, AggregateSpec] = field(default_factory=dict, compare=False)
+    """What is asked for each group, by the names of the integers."""
+    by: tuple[str, ...] = field(default=(), compare=False)
+    """The names of the group keys."""
+    dimensions: tuple[BoundedCode, ...] = field(default=(), repr=False, compare=False)
+    """The group keys as codes."""
+    bounds: Mapping[str, ContributionBound] = field(default_factory=dict, compare=False)
+    """How far one unit moves each aggregate."""
 
     @property
     def entries(self) -> int:
         """How many integers of each kind come out: one for each group, or for each of its bins."""
         return self.size if self.bins is None else self.size * self.bins[1]
 
+    def labels(self) -> Iterator[Key]:
+        """The public keys of the groups, in the order of the answer."""
+        if self.cells is not None:
+            rest = [(OTHER,) * len(self.dimensions)] if self.rest else []
+            return chain(_keys(self.cells, self.dimensions), rest)
+        return product(
+            *([d.label(c) for c in range(d.lower, d.upper + 1)] for d in self.dimensions)
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Compiled:
-    """A scan as integer code, and the bound expressions of its keys."""
-
-    program: Program
-    dimensions: tuple[BoundedCode, ...]
-    bounds: Mapping[str, ContributionBound]
+    def reach(self, name: str) -> ContributionBound:
+        """How far one unit moves this aggregate."""
+        return self.bounds[name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TableScan:
-    """A frozen question to a table with a declared schema.
+def compile_program(  # noqa: PLR0913 - what a query may state, each with a default
+    *,
+    schema: Schema,
+    aggregates: Mapping[str, AggregateSpec],
+    unit: str | None = None,
+    where: Expression | None = None,
+    by: Mapping[str, Expression] | None = None,
+    keys: tuple[Key, ...] | None = None,
+    limits: ContributionLimits = NO_LIMITS,
+    bins: Expression | None = None,
+    other: bool = False,
+    complete: tuple[Expression, ...] = (),
+) -> Program:
+    """The integer code of a question to a table with a declared schema.
 
     ``unit`` names the column that says whose a row is (``None``: every row is another unit); rows
     without a unit are left out. ``by`` names the group keys; ``keys`` lists the public keys that
     are wanted, all combinations if ``None``. Groups without rows are part of the answer. ``bins``
     divides each group further: aggregates come for each bin, but limits know groups only. With
     ``other`` the rows of all keys that are not listed are one last group, else they are left out.
+    The values of ``complete`` must be known, or the row is left out.
     """
-
-    schema: Schema
-    aggregates: Mapping[str, AggregateSpec]
-    unit: str | None = None
-    where: Expression | None = None
-    by: Mapping[str, Expression] | None = None
-    keys: tuple[Key, ...] | None = None
-    limits: ContributionLimits = NO_LIMITS
-    bins: Expression | None = None
-    other: bool = False
-    complete: tuple[Expression, ...] = ()
-    _compiled: _Compiled = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.aggregates:
-            raise InvalidArgument("aggregates must name at least one.")
-        if self.keys is not None and not self.by:
-            raise InvalidArgument("keys need by: the expressions that they are values of.")
-        if self.other and self.keys is None:
-            raise InvalidArgument("other needs keys: those that have a group of their own.")
-        limits = self.limits
-        if self.unit is None and limits not in (
-            NO_LIMITS,
-            ContributionLimits(max_rows_per_unit=1),
-        ):
-            raise InvalidArgument("limits need unit, the column that says whose a row is.")
-        bounded = (
-            self.unit is None or limits.max_rows_per_unit or limits.max_rows_per_unit_per_group
-        )
-        if not bounded and any(a.kind != "units" for a in self.aggregates.values()):
-            raise InvalidArgument(
-                "max_rows_per_unit must be given (or max_rows_per_unit_per_group): how many "
-                "rows of one "
-                "unit are used."
+    _check(aggregates, unit, by, keys, limits, other=other)
+    coded = _with_open_levels(schema, by, keys)
+    dimensions = _dimensions(by, coded)
+    factors = {
+        name: [factor.bind(schema) for factor in one.factors] for name, one in aggregates.items()
+    }
+    needed = complete if bins is None else (*complete, bins)
+    known = [*dimensions, *[one.bind(schema) for one in needed]]
+    known += [factor for found in factors.values() for factor in found]
+    used_rows = rows_used(where, schema, known=known)
+    index, size = radix(dimensions)
+    if size <= _PLAIN_SIZE:
+        index, size = radix([used_rows.plain(one) for one in dimensions])
+    cells = _cells(dimensions, keys, other=other)
+    values: dict[Code, int] = {}
+    sums = {
+        name: _sum(factors[name], values, used_rows)
+        for name, one in aggregates.items()
+        if one.kind == "sum"
+    }
+    size = size if cells is None else len(cells) + other
+    if bins is not None and any(a.kind == "units" for a in aggregates.values()):
+        raise Unsupported("units are counted in groups, not in bins: one may be in several.")
+    binned = None if bins is None else _bins(bins.bind(schema), size, values)
+    codes = [index, *values, *([] if used_rows.where is None else [used_rows.where])]
+    used = sorted(set().union(used_rows.known, *map(columns, codes)))
+    return Program(
+        columns=_coded(coded, used),
+        unit=unit,
+        where=used_rows.where,
+        index=index,
+        cells=cells,
+        size=size,
+        values=tuple(values),
+        sums=tuple(sums.values()),
+        count_units=any(a.kind == "units" for a in aggregates.values()),
+        limits=limits if unit else NO_LIMITS,
+        bins=binned,
+        rest=other,
+        known=used_rows.known,
+        schema=schema,
+        aggregates=aggregates,
+        by=tuple(by or ()),
+        dimensions=dimensions,
+        bounds={
+            name: _bound(
+                one,
+                size,
+                unit=unit,
+                limits=limits,
+                weight=sums[name].weight if one.kind == "sum" else 1,
             )
-        # Once: planning, pricing, checking and reading ask for it, and keys may be millions.
-        object.__setattr__(self, "_compiled", self._compile())
+            for name, one in aggregates.items()
+        },
+    )
 
-    def program(self) -> Program:
-        """The integer code of this plan."""
-        return self._compiled.program
 
-    def _compile(self) -> _Compiled:
-        schema = self._schema()
-        dimensions = self._dimensions(schema)
-        factors = {
-            name: [factor.bind(self.schema) for factor in one.factors]
-            for name, one in self.aggregates.items()
-        }
-        needed = self.complete if self.bins is None else (*self.complete, self.bins)
-        known = [*dimensions, *[one.bind(self.schema) for one in needed]]
-        known += [factor for found in factors.values() for factor in found]
-        used_rows = rows_used(self.where, self.schema, known=known)
-        where = used_rows.where
-        index, size = radix(dimensions)
-        if size <= _PLAIN_SIZE:
-            index, size = radix([used_rows.plain(one) for one in dimensions])
-        cells = self._cells(dimensions)
-        values: dict[Code, int] = {}
-        sums = {
-            name: _sum(factors[name], values, used_rows)
-            for name, one in self.aggregates.items()
-            if one.kind == "sum"
-        }
-        size = size if cells is None else len(cells) + self.other
-        bins = self._bins(size, values)
-        codes = [index, *values, *([] if where is None else [where])]
-        used = sorted(set().union(used_rows.known, *map(columns, codes)))
-        program = Program(
-            columns=_coded(schema, used),
-            unit=self.unit,
-            where=where,
-            index=index,
-            cells=cells,
-            size=size,
-            values=tuple(values),
-            sums=tuple(sums.values()),
-            count_units=any(a.kind == "units" for a in self.aggregates.values()),
-            limits=self.limits if self.unit else NO_LIMITS,
-            bins=bins,
-            rest=self.other,
-            known=used_rows.known,
+def _check(
+    aggregates: Mapping[str, AggregateSpec],
+    unit: str | None,
+    by: Mapping[str, Expression] | None,
+    keys: tuple[Key, ...] | None,
+    limits: ContributionLimits,
+    *,
+    other: bool,
+) -> None:
+    if not aggregates:
+        raise InvalidArgument("aggregates must name at least one.")
+    if keys is not None and not by:
+        raise InvalidArgument("keys need by: the expressions that they are values of.")
+    if other and keys is None:
+        raise InvalidArgument("other needs keys: those that have a group of their own.")
+    if unit is None and limits not in (NO_LIMITS, ContributionLimits(max_rows_per_unit=1)):
+        raise InvalidArgument("limits need unit, the column that says whose a row is.")
+    bounded = unit is None or limits.max_rows_per_unit or limits.max_rows_per_unit_per_group
+    if not bounded and any(a.kind != "units" for a in aggregates.values()):
+        raise InvalidArgument(
+            "max_rows_per_unit must be given (or max_rows_per_unit_per_group): how many rows of "
+            "one unit are used."
         )
-        bounds = {
-            name: self._bound(a, size, weight=sums[name].weight if a.kind == "sum" else 1)
-            for name, a in self.aggregates.items()
-        }
-        return _Compiled(program=program, dimensions=dimensions, bounds=bounds)
 
-    def labels(self) -> Iterator[Key]:
-        """The keys, in the order of the answer."""
-        dimensions, cells = self._compiled.dimensions, self._compiled.program.cells
-        if cells is not None:
-            rest = [(OTHER,) * len(dimensions)] if self.other else []
-            return chain(_keys(cells, dimensions), rest)
-        return product(*([d.label(c) for c in range(d.lower, d.upper + 1)] for d in dimensions))
 
-    def reach(self, name: str) -> ContributionBound:
-        """How far one unit moves this aggregate."""
-        return self._compiled.bounds[name]
+def _bound(
+    aggregate: AggregateSpec,
+    size: int,
+    *,
+    unit: str | None,
+    limits: ContributionLimits,
+    weight: int,
+) -> ContributionBound:
+    groups = min(size, limits.max_groups_per_unit or size)
+    if unit is None:
+        rows = in_group = groups = 1
+    elif aggregate.kind == "units":
+        groups = min(groups, limits.max_rows_per_unit or groups)
+        rows, in_group = groups, 1
+    else:
+        caps = [limits.max_rows_per_unit, limits.max_rows_per_unit_per_group]
+        in_group = min([cap for cap in caps if cap is not None])
+        rows = min(groups * in_group, limits.max_rows_per_unit or groups * in_group)
+        groups = min(groups, rows)
+    return ContributionBound(groups=groups, rows=rows, rows_per_group=in_group, weight=weight)
 
-    def _bound(self, aggregate: AggregateSpec, size: int, *, weight: int) -> ContributionBound:
-        limits = self.limits
-        groups = min(size, limits.max_groups_per_unit or size)
-        if self.unit is None:
-            rows = in_group = groups = 1
-        elif aggregate.kind == "units":
-            groups = min(groups, limits.max_rows_per_unit or groups)
-            rows, in_group = groups, 1
-        else:
-            caps = [limits.max_rows_per_unit, limits.max_rows_per_unit_per_group]
-            in_group = min([cap for cap in caps if cap is not None])
-            rows = min(groups * in_group, limits.max_rows_per_unit or groups * in_group)
-            groups = min(groups, rows)
-        return ContributionBound(groups=groups, rows=rows, rows_per_group=in_group, weight=weight)
 
-    def _dimensions(self, schema: Schema) -> tuple[BoundedCode, ...]:
-        found = tuple(expression.bind(schema) for expression in (self.by or {}).values())
-        if any(dimension.kind == "text" for dimension in found):
-            raise InvalidArgument(OPEN)
-        return found
+def _dimensions(by: Mapping[str, Expression] | None, schema: Schema) -> tuple[BoundedCode, ...]:
+    found = tuple([expression.bind(schema) for expression in (by or {}).values()])
+    if any(dimension.kind == "text" for dimension in found):
+        raise InvalidArgument(OPEN)
+    return found
 
-    def _schema(self) -> Schema:
-        """The declarations, with open text in ``by`` as the category that the keys make of it."""
-        made = dict(self.schema)
-        for place, one in enumerate((self.by or {}).values()):
-            bound = one.bind(self.schema)
-            if bound.kind == "text" and self.keys and isinstance(bound.code, CodeRef):
-                made[bound.code.column] = open_levels(_part(key, place) for key in self.keys)
-        return made
 
-    def _cells(self, dimensions: tuple[BoundedCode, ...]) -> tuple[int, ...] | None:
-        if self.keys is None:
-            if radix(dimensions)[1] > _MOST_GROUPS:
-                raise InvalidArgument("by has more than 10**7 combinations: list the keys.")
-            return None
-        cells = []
-        axes = [(d.locator(), d.lower, d.upper - d.lower + 1) for d in dimensions]
-        for key in self.keys:
-            given: object = key
-            if not isinstance(given, tuple) or len(key) != len(dimensions):
-                raise InvalidArgument(f"keys must be tuples of {len(dimensions)} values.")
-            cell = 0
-            for (locate, lower, width), label in zip(axes, key, strict=True):
-                cell = cell * width + locate(label) - lower
-            cells.append(cell)
-        if self.other and (OTHER,) * len(dimensions) in self.keys:
-            raise InvalidArgument(f"keys must not hold {OTHER!r}: it names the remaining ones.")
-        if not cells or len(set(cells)) != len(cells) or len(cells) > _MOST_GROUPS:
-            raise InvalidArgument("keys must be different, at least one and at most 10**7.")
-        return tuple(sorted(cells))
+def _with_open_levels(
+    schema: Schema, by: Mapping[str, Expression] | None, keys: tuple[Key, ...] | None
+) -> Schema:
+    """The declarations, with open text in ``by`` as the category that the keys make of it."""
+    made = dict(schema)
+    for place, one in enumerate((by or {}).values()):
+        bound = one.bind(schema)
+        if bound.kind == "text" and keys and isinstance(bound.code, CodeRef):
+            made[bound.code.column] = open_levels(_part(key, place) for key in keys)
+    return made
 
-    def _bins(self, groups: int, values: dict[Code, int]) -> tuple[int, int] | None:
-        if self.bins is None:
-            return None
-        if any(a.kind == "units" for a in self.aggregates.values()):
-            raise Unsupported("units are counted in groups, not in bins: one may be in several.")
-        bound = self.bins.bind(self.schema)
-        many = bound.upper - bound.lower + 1
-        if groups * many > _MOST_ENTRIES:
-            raise InvalidArgument("groups times bins must be at most 10**8: use fewer of either.")
-        place = CodeBinary("-", bound.code, CodeConst(bound.lower)) if bound.lower else bound.code
-        return values.setdefault(place, len(values)), many
+
+def _cells(
+    dimensions: tuple[BoundedCode, ...], keys: tuple[Key, ...] | None, *, other: bool
+) -> tuple[int, ...] | None:
+    if keys is None:
+        if radix(dimensions)[1] > _MOST_GROUPS:
+            raise InvalidArgument("by has more than 10**7 combinations: list the keys.")
+        return None
+    cells = []
+    axes = [(d.locator(), d.lower, d.upper - d.lower + 1) for d in dimensions]
+    for key in keys:
+        given: object = key
+        if not isinstance(given, tuple) or len(key) != len(dimensions):
+            raise InvalidArgument(f"keys must be tuples of {len(dimensions)} values.")
+        cell = 0
+        for (locate, lower, width), label in zip(axes, key, strict=True):
+            cell = cell * width + locate(label) - lower
+        cells.append(cell)
+    if other and (OTHER,) * len(dimensions) in keys:
+        raise InvalidArgument(f"keys must not hold {OTHER!r}: it names the remaining ones.")
+    if not cells or len(set(cells)) != len(cells) or len(cells) > _MOST_GROUPS:
+        raise InvalidArgument("keys must be different, at least one and at most 10**7.")
+    return tuple(sorted(cells))
+
+
+def _bins(bound: BoundedCode, groups: int, values: dict[Code, int]) -> tuple[int, int]:
+    """The position of the bin among the values, and how many bins there are."""
+    many = bound.upper - bound.lower + 1
+    if groups * many > _MOST_ENTRIES:
+        raise InvalidArgument("groups times bins must be at most 10**8: use fewer of either.")
+    place = CodeBinary("-", bound.code, CodeConst(bound.lower)) if bound.lower else bound.code
+    return values.setdefault(place, len(values)), many
 
 
 def _sum(factors: Sequence[BoundedCode], values: dict[Code, int], rows: RowFilter) -> SumSpec:
@@ -533,18 +554,18 @@ Row: TypeAlias = Sequence[int]
 class ExactResult:
     """Exact private integers per public key: for mechanisms only, so the repr shows none."""
 
-    scan: TableScan
+    program: Program
     columns: Mapping[str, NDArray[Any]]
 
     @property
     def names(self) -> tuple[str, ...]:
         """What groups are values of."""
-        return tuple(self.scan.by or ())
+        return self.program.by
 
     @property
     def keys(self) -> tuple[Key, ...]:
         """The public keys of the groups."""
-        return tuple(self.scan.labels())
+        return tuple(self.program.labels())
 
     def __repr__(self) -> str:
         return f"Table(by={list(self.names)}, groups={len(self.keys)}, of={list(self.columns)})"
@@ -596,14 +617,13 @@ class Engine(Protocol):
         """How many rows, and how many groups, how many units have: number, units."""
 
 
-def tabulate(plan: TableScan, *, engine: Engine, key: int) -> ExactResult:
-    """Run a plan on an engine; ``key`` is a fresh random number, the same for nobody else."""
+def tabulate(program: Program, *, engine: Engine, key: int) -> ExactResult:
+    """Run a program on an engine; ``key`` is a fresh random number, the same for nobody else."""
     check.count("key", key, minimum=0)
-    program = plan.program()
     rows = engine.collect(program, key=key)
     table = {}
     place = 0
-    for name, aggregate in plan.aggregates.items():
+    for name, aggregate in program.aggregates.items():
         weight, column = 1, 1 if aggregate.kind == "count" else 2
         if aggregate.kind == "sum":
             weight, column = program.sums[place].weight, 3 + place
@@ -617,7 +637,7 @@ def tabulate(plan: TableScan, *, engine: Engine, key: int) -> ExactResult:
                 dense[row[0]] = int(row[column] or 0)
         dense.setflags(write=False)
         table[name] = dense
-    return ExactResult(scan=plan, columns=MappingProxyType(table))
+    return ExactResult(program=program, columns=MappingProxyType(table))
 
 
 # ── Layers of a program ──────────────────────────────────────────────────────────────────────────

@@ -20,7 +20,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.data import program as data
 from discreet.data.expression import BoundedCode, Expression, cells_of_width
-from discreet.data.program import AggregateSpec, ContributionLimits, TableScan
+from discreet.data.program import AggregateSpec, ContributionLimits, Program, compile_program
 from discreet.data.schema import INT64, Schema
 from discreet.query._quantile_tree import QuantileTree, best_shape, spread
 from discreet.query.budget import BudgetChange, QueryBudget
@@ -57,21 +57,27 @@ class DataScan:
         self._aggregates.setdefault(name, aggregate)
         return name
 
-    def compiled(self) -> TableScan:
+    def compiled(self) -> Program:
         """What the engine is asked, once all its aggregates are known."""
-        query = self._query
-        return TableScan(
-            schema=self.setting.schema,
-            aggregates=self._aggregates,
-            unit=self.setting.privacy_unit,
-            where=query.where,
-            by=query.by or None,
-            keys=query.keys,
-            limits=query.limits.over(self.setting.limits),
-            bins=in_bins(query, self.setting.schema),
-            other=query.include_other,
-            complete=_complete(query),
-        )
+        return compile_query(self._query, self._aggregates, setting=self.setting)
+
+
+def compile_query(
+    query: Query, aggregates: Mapping[str, AggregateSpec], *, setting: TableSpec
+) -> Program:
+    """What the engine is asked about the rows and groups of a query."""
+    return compile_program(
+        schema=setting.schema,
+        aggregates=aggregates,
+        unit=setting.privacy_unit,
+        where=query.where,
+        by=query.by or None,
+        keys=query.keys,
+        limits=query.limits.over(setting.limits),
+        bins=in_bins(query, setting.schema),
+        other=query.include_other,
+        complete=_complete(query),
+    )
 
 
 def _complete(query: Query) -> tuple[Expression, ...]:
@@ -270,7 +276,7 @@ def bounds(query: Query, schema: Schema) -> BoundedCode:
 
 
 def sensitivity_of(
-    part: MeasuredVector, plan: TableScan, *, relation: NeighboringRelation
+    part: MeasuredVector, plan: Program, *, relation: NeighboringRelation
 ) -> BudgetChange:
     """How far one step of the relation moves a part, over all groups together."""
     # Theorem: `l1` and `l2_squared` bound the distance of the part on any two neighbors.
@@ -288,7 +294,7 @@ def sensitivity_of(
     if central_relation(relation) is NeighboringRelation.ADD_REMOVE:
         return _positive(reach.rows * part.weight, squares * part.weight**2)
     one_sign = part.lower >= 0 or part.upper <= 0
-    size = plan.program().size * part.per_group
+    size = plan.size * part.per_group
     entry = reach.rows_per_group * (max(part.upper, 0) - min(part.lower, 0))
     return _positive(
         min(2 * reach.rows * part.weight, size * entry),
@@ -296,7 +302,7 @@ def sensitivity_of(
     )
 
 
-def entries_of(part: MeasuredVector, plan: TableScan, *, relation: NeighboringRelation) -> int:
+def entries_of(part: MeasuredVector, plan: Program, *, relation: NeighboringRelation) -> int:
     """How many entries of a part one step of the relation can change: in a group several blocks."""
     reach = plan.reach(part.terms[0][1])
     entries = min(reach.rows, reach.groups * part.per_group)
@@ -368,7 +374,7 @@ def settle_quantiles(query: Query, *, setting: TableSpec, budget: QueryBudget) -
     """
     if not query.q:
         return query
-    plain = TableScan(
+    plain = compile_program(
         schema=setting.schema,
         aggregates={"rows": data.count()},
         unit=setting.privacy_unit,
@@ -377,7 +383,7 @@ def settle_quantiles(query: Query, *, setting: TableSpec, budget: QueryBudget) -
         keys=query.keys,
         limits=query.limits.over(setting.limits),
     )
-    groups = plain.program().size
+    groups = plain.size
     bins = query.bins or max(64, min(_FINE, 1 << (_ENTRIES // groups).bit_length() - 1))
     query = replace(query, bins=bins)
     many = bins_of(query, setting.schema).many
@@ -394,13 +400,13 @@ def settle_quantiles(query: Query, *, setting: TableSpec, budget: QueryBudget) -
 def _rank_errors(
     query: Query,
     shape: QuantileTree,
-    plan: TableScan,
+    plan: Program,
     relation: NeighboringRelation,
     *,
     gaussian: bool,
 ) -> tuple[float, float]:
     """Bounds of the rank error by tree and by choice at epsilon 1 (or rho 1/2), for comparison."""
-    reach, size = plan.reach("rows"), plan.program().size
+    reach, size = plan.reach("rows"), plan.size
     worst = float(max(max(q, 1 - q) for q in query.q))
     twice = 1 if relation is NeighboringRelation.ADD_REMOVE else 2
     moved = min(twice * worst * reach.rows, size * reach.rows_per_group)

@@ -16,7 +16,7 @@ from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import compose
 from discreet.core.relation import NeighboringRelation
-from discreet.data.program import Key, TableScan
+from discreet.data.program import Key, Program
 from discreet.mechanisms.selection import ExponentialMechanism
 from discreet.noise.distribution import Distribution
 from discreet.noise.gaussian import DiscreteGaussian
@@ -141,7 +141,7 @@ class PlannedScan(Protocol):
         """What is asked, with its ``title``."""
 
     @property
-    def counted(self) -> TableScan:
+    def counted(self) -> Program:
         """What engines are asked."""
 
     @property
@@ -177,14 +177,14 @@ class PlannedTables(Protocol):
 class ReleasePlan:
     """All that one reservation pays for: scans of the data, noise, and the whole cost."""
 
-    passes: tuple[TableScan, ...] = ()
+    passes: tuple[Program, ...] = ()
     """The scans that the queries need."""
     questions: tuple[PlannedQuery, ...] = ()
     ranges: tuple[PlannedScan, ...] = ()
     """Ranges of columns, each with a scan and noise of its own."""
     marginals: tuple[PlannedTables, ...] = ()
     """Many tables at once, each with a reading and noise of its own."""
-    scans: tuple[TableScan, ...] = field(init=False)
+    scans: tuple[Program, ...] = field(init=False)
     """What engines are asked: for the queries, then for each of the ranges."""
     measurements: tuple[Measurement, ...] = field(init=False)
     """All that is measured, each once."""
@@ -273,7 +273,7 @@ def plan_release(
 
 def join_plans(designs: Sequence[ReleasePlan]) -> ReleasePlan:
     """Designs with budgets of their own as one: reserved together, or not at all."""
-    passes: list[TableScan] = []
+    passes: list[Program] = []
     questions: list[PlannedQuery] = []
     for one in designs:
         moved = {
@@ -302,7 +302,7 @@ class _Draft:
     setting: TableSpec
     budget: QueryBudget
     scans: Sequence[DataScan]
-    passes: Sequence[TableScan]
+    passes: Sequence[Program]
     layout: Sequence[tuple[int, ...]]
     shares: Mapping[int, Fraction]
     parts: Mapping[int, tuple[MeasuredVector, BudgetChange, int]]
@@ -495,7 +495,7 @@ def _layout(
     return list(numbers), layout, shares
 
 
-def _change(part: MeasuredVector, plan: TableScan, setting: TableSpec) -> tuple[BudgetChange, int]:
+def _change(part: MeasuredVector, plan: Program, setting: TableSpec) -> tuple[BudgetChange, int]:
     """How far a vector moves, and the power of two by which it is divided first."""
     relation = setting.relation
     exact = sensitivity_of(part, plan, relation=relation)

@@ -25,10 +25,15 @@ from discreet.core.number_format import percent, short
 from discreet.core.relation import NeighboringRelation
 from discreet.core.tabular import Record, Tabular
 from discreet.data.expression import Expression, col
-from discreet.data.program import Key, TableScan
+from discreet.data.program import Key, Program
 from discreet.mechanisms.additive import gaussian, laplace
 from discreet.query._estimate import SumEstimator
-from discreet.query._measure import coarsen_sensitivity, entries_of, sensitivity_of
+from discreet.query._measure import (
+    coarsen_sensitivity,
+    compile_query,
+    entries_of,
+    sensitivity_of,
+)
 from discreet.query._release_plan import (
     Measurement,
     PlannedQuery,
@@ -451,15 +456,15 @@ def restrict_query(query: Query, condition: Expression) -> Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelScan:
-    """A pass of a design, split by level: one plan with more groups, or one plan a level."""
+    """A pass of a design, split by level: one program with more groups, or one a level."""
 
-    plans: tuple[TableScan, ...]
+    programs: tuple[Program, ...]
     levels: tuple[Level, ...]
     """In the order of the sums."""
     together: bool
 
     def split(self, found: Sequence[Sums]) -> dict[Level, Sums]:
-        """The sums of each level, from those of the plans."""
+        """The sums of each level, from those of the programs."""
         if not self.together:
             return dict(zip(self.levels, found, strict=True))
         (sums,) = found
@@ -471,30 +476,45 @@ class LevelScan:
         }
 
 
-def plan_level_scan(plan: TableScan, *, column: str, levels: Sequence[Level]) -> LevelScan:
+def plan_level_scans(
+    plan: ReleasePlan, *, setting: TableSpec, column: str, levels: Sequence[Level]
+) -> list[LevelScan]:
     """How to read the sums of each level of a column, which is the same in all rows of a unit."""
-    # Theorem: the sums of a level are those that the plan would give on its people's rows alone.
+    asked: dict[int, Query] = {}
+    for one in plan.questions:  # those of one pass are about the same rows and groups
+        asked.setdefault(one.measurements[0].place, one.query)
+    return [
+        _level_scan(asked[place], program, setting=setting, column=column, levels=levels)
+        for place, program in enumerate(plan.passes)
+    ]
+
+
+def _level_scan(
+    query: Query, program: Program, *, setting: TableSpec, column: str, levels: Sequence[Level]
+) -> LevelScan:
+    # Theorem: the sums of a level are those that the program would give on its people's rows alone.
     # Proof: all rows of a unit are in groups of one level, so the limits of a unit meet the same
     #   rows, in the same order, as without the level. Rows of no listed level are in no group.
-    program = plan.program()
-    if plan.other or program.size * len(levels) > _MOST:
-        conditions = [col(column) == level for level in levels]
+    if program.rest or program.size * len(levels) > _MOST:
         narrow = tuple(
-            replace(plan, where=one if plan.where is None else plan.where & one)
-            for one in conditions
+            compile_query(
+                restrict_query(query, col(column) == level), program.aggregates, setting=setting
+            )
+            for level in levels
         )
-        return LevelScan(plans=narrow, levels=tuple(levels), together=False)
+        return LevelScan(programs=narrow, levels=tuple(levels), together=False)
     # Keys come out in the order of the declared levels.
-    bound = col(column).bind(plan.schema)
+    bound = col(column).bind(setting.schema)
     locate = bound.locator()
     ordered = tuple(sorted(levels, key=locate))
-    inner: Sequence[Key] = tuple(plan.labels()) if plan.by else ((),)
+    inner: Sequence[Key] = tuple(program.labels()) if query.by else ((),)
     whole = replace(
-        plan,
-        by={_LABEL: col(column), **(plan.by or {})},
+        query,
+        by={_LABEL: col(column), **query.by},
         keys=tuple((level, *key) for level in ordered for key in inner),
     )
-    return LevelScan(plans=(whole,), levels=ordered, together=True)
+    made = compile_query(whole, program.aggregates, setting=setting)
+    return LevelScan(programs=(made,), levels=ordered, together=True)
 
 
 def split_levels(
@@ -504,8 +524,8 @@ def split_levels(
     tables: dict[Level, list[Sums]] = {level: [] for level in levels}
     start = 0
     for one in passes:
-        parts = one.split(found[start : start + len(one.plans)])
-        start += len(one.plans)
+        parts = one.split(found[start : start + len(one.programs)])
+        start += len(one.programs)
         for level in levels:
             tables[level].append(parts[level])
     return tables

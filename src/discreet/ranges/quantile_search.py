@@ -23,7 +23,7 @@ from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
 from discreet.data._integer_ops import OPEN, BoundedCode
 from discreet.data.expression import Expression, cells_between
-from discreet.data.program import ContributionLimits, TableScan
+from discreet.data.program import ContributionLimits, Program
 from discreet.data.schema import INT64, Label
 from discreet.noise.distribution import Ints
 from discreet.noise.random_source import RandomSource
@@ -146,7 +146,7 @@ class HierarchicalSearch:
         marks = {mark for first, last in blocks for mark in (*range(first, last, width), last)}
         return tuple(sorted(marks - {self.bound.lower, self.bound.upper + 1}))
 
-    def counted(self, edges: Sequence[int]) -> TableScan:
+    def counted(self, edges: Sequence[int]) -> Program:
         """What an engine is asked on a level: rows in each cell of the whole domain."""
         plan = _counting(self.query, self.setting, edges)
         reach = contribution_of(plan)
@@ -209,9 +209,7 @@ def plan_quantile_search(
     )
 
 
-def _counting(
-    query: HierarchicalSearchQuery, setting: TableSpec, edges: Sequence[int]
-) -> TableScan:
+def _counting(query: HierarchicalSearchQuery, setting: TableSpec, edges: Sequence[int]) -> Program:
     cell = cells_between(query.value, edges)
     own = with_limits(setting, query.limits)
     return count_cells({plainly(query.value): cell}, where=query.where, setting=own)

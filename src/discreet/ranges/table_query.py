@@ -22,7 +22,7 @@ from discreet.data._integer_ops import (
     position,
 )
 from discreet.data.expression import Expression, cells_of_width
-from discreet.data.program import ContributionLimits, TableScan, count
+from discreet.data.program import ContributionLimits, Program, compile_program, count
 from discreet.data.schema import INT64, BooleanColumn, CategoryColumn, DateColumn, Label, Schema
 from discreet.data.schema import NumericColumn as NumberColumn
 from discreet.query._measure import TableSpec
@@ -103,7 +103,7 @@ class PlannedCells:
     """What an engine will be asked, and the structures that could be released, best first."""
 
     query: CellQuery
-    counted: TableScan
+    counted: Program
     ranked: RangePlan | GridPlan
 
     @property
@@ -190,9 +190,9 @@ def with_limits(setting: TableSpec, own: ContributionLimits) -> TableSpec:
 
 def count_cells(
     by: Mapping[str, Expression], *, where: Expression | None, setting: TableSpec
-) -> TableScan:
+) -> Program:
     """Rows in each cell: cells are the groups of the plan, so that its limits know them."""
-    return TableScan(
+    return compile_program(
         schema=setting.schema,
         aggregates={ROWS: count()},
         unit=setting.privacy_unit,
@@ -202,7 +202,7 @@ def count_cells(
     )
 
 
-def contribution_of(counted: TableScan) -> Contribution:
+def contribution_of(counted: Program) -> Contribution:
     """What one unit may have in the cells, as the engine enforces it."""
     reach = counted.reach(ROWS)
     within = reach.rows_per_group if reach.rows_per_group < reach.rows else None

@@ -137,7 +137,7 @@ def _check(table: OpenTable, plan: ReleasePlan) -> None:
         # Limits may be a question's own: the noise was made for those that the plan enforces.
         if (scan.unit, scan.schema) != (declared.privacy_unit, declared.schema):
             raise InvalidArgument("plan must be made for this table and its declaration.")
-        check_source(scan.program(), table._source)
+        check_source(scan, table._source)
     for one in plan.marginals:
         if not isinstance(one, MarginalPlan):
             raise InvalidArgument("plan must have plans of many tables from plan_marginals.")

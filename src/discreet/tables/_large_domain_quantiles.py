@@ -195,7 +195,7 @@ def release_large_domain_quantiles(
         plan = planned.counted(edges)
         return collect(plan, source=table._source, key=fresh_key(rng)).columns[ROWS]
 
-    check_source(planned.counted((planned.bound.lower + 1,)).program(), table._source)
+    check_source(planned.counted((planned.bound.lower + 1,)), table._source)
     label = planned.query.text
     with reserve_budget(table.account, planned.guarantee, label=label, rng=rng) as held:
         values = planned.walk(counts, rng=rng)

@@ -23,8 +23,8 @@ from discreet.core.number_format import short
 from discreet.core.relation import NeighboringRelation
 from discreet.core.tabular import Record
 from discreet.data.expression import Expression, col
-from discreet.data.program import TableScan
-from discreet.data.schema import CategoryColumn, LookupColumn, category
+from discreet.data.program import Program
+from discreet.data.schema import CategoryColumn, ColumnSpec, LookupColumn, category
 from discreet.ledger.account import Receipt
 from discreet.ledger.personal_budgets import PersonalBudgets
 from discreet.noise.random_source import RandomSource, system_rng
@@ -37,7 +37,7 @@ from discreet.query.personalized_queries import (
     Sums,
     WeightedPlan,
     WeightingTradeoff,
-    plan_level_scan,
+    plan_level_scans,
     plan_weighted,
     privacy_specification,
     restrict_query,
@@ -663,10 +663,12 @@ class PersonalizedTable:
         self, made: WeightedPlan, *, label: str | None, rng: RandomSource
     ) -> PersonalizedRelease:
         levels = self.levels.levels
-        passes = [plan_level_scan(p, column=self.column, levels=levels) for p in made.design.passes]
+        passes = plan_level_scans(
+            made.design, setting=self._opened.spec, column=self.column, levels=levels
+        )
         words = label or "; ".join(q.query.title for q in made.design.questions)
-        plans = [plan for one in passes for plan in one.plans]
-        sums, receipt = self._read(plans, made.guarantee, label=words, rng=rng)
+        programs = [program for one in passes for program in one.programs]
+        sums, receipt = self._read(programs, made.guarantee, label=words, rng=rng)
         noisy = made.design.noisy(made.combined(split_levels(passes, sums, levels)), rng=rng)
         del sums
         (one,) = build_releases(self.table, made.design, noisy, receipt)
@@ -688,10 +690,10 @@ class PersonalizedTable:
             )
             for level in self.levels.levels
         }
-        plans = [plan for made in designs.values() for plan in made.passes]
+        programs = [program for made in designs.values() for program in made.passes]
         cost = personalized({str(level): made.guarantee for level, made in designs.items()})
         words = label or f"{query.title} by level"
-        sums, receipt = self._read(plans, cost, label=words, rng=rng)
+        sums, receipt = self._read(programs, cost, label=words, rng=rng)
         left = iter(sums)
         return {
             level: self._answer(made, [next(left) for _ in made.passes], receipt, rng=rng)
@@ -706,19 +708,19 @@ class PersonalizedTable:
 
     def _read(
         self,
-        plans: Sequence[TableScan],
+        programs: Sequence[Program],
         cost: PersonalizedGuarantee,
         *,
         label: str,
         rng: RandomSource,
     ) -> tuple[list[Sums], Receipt]:
-        """Charge everyone who pays, then read the exact sums of each plan: private."""
+        """Charge everyone who pays, then read the exact sums of each program: private."""
         from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
         from discreet.data.source import check_source  # noqa: PLC0415
 
         opened = self._opened
-        for plan in plans:
-            check_source(plan.program(), opened._source)
+        for program in programs:
+            check_source(program, opened._source)
         with ExitStack() as stack:
             receipt = None
             if self.personal_budgets is None or self.table.account is not None:
@@ -729,8 +731,11 @@ class PersonalizedTable:
                 receipt = receipt or admitted
             # One key for all: it also decides which row says what level a unit has.
             key = fresh_key(rng)
-            schema, source = opened.spec.schema, opened._source
-            tables = [collect(replace(p, schema=schema), source=source, key=key) for p in plans]
+            paying = opened.spec.schema[self.column]
+            tables = [
+                collect(_with_column(one, self.column, paying), source=opened._source, key=key)
+                for one in programs
+            ]
         if receipt is None:
             raise InvalidArgument("account or personal_budgets must be given to release.")
         return [one.columns for one in tables], receipt
@@ -788,6 +793,12 @@ class PersonalizedTable:
                 f"{release.privacy_statement}; each with the budget of the own level ({whose})"
             ),
         )
+
+
+def _with_column(program: Program, name: str, column: ColumnSpec) -> Program:
+    """The program with the levels of those who can pay: the same codes, of fewer members."""
+    columns = [(one, column if one == name else spec) for one, spec in program.columns]
+    return replace(program, columns=tuple(columns))
 
 
 def open_personalized_table(

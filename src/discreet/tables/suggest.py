@@ -16,7 +16,7 @@ from discreet.core.number_format import percent, short
 from discreet.core.relation import NeighboringRelation
 from discreet.core.tabular import Record
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, TableScan, count, units
+from discreet.data.program import ContributionLimits, compile_program, count, units
 from discreet.data.schema import NumericColumn, kind_of, real
 from discreet.ledger.account import Receipt
 from discreet.mechanisms.additive import AdditiveMechanism
@@ -191,7 +191,7 @@ def suggest_bounds(
         raise InvalidArgument(f"outermost must be a pair of numbers, got {len(ends)} of them.")
     lower, upper = (check.finite("outermost", end) for end in ends)
     marks, grid = power_of_two_edges(lower, upper)
-    plan = TableScan(
+    program = compile_program(
         schema={column: real(lower=lower, upper=upper, granularity=grid)},
         aggregates={"units": count()},
         unit=table.spec.privacy_unit,
@@ -200,11 +200,11 @@ def suggest_bounds(
         if table.spec.privacy_unit is None
         else ContributionLimits(max_rows_per_unit=1),
     )
-    check_source(plan.program(), table._source)
+    check_source(program, table._source)
     mechanism = _noise(budget, table.spec.relation, parts=1)[0]
     label = f"bounds of {column}"
     with reserve_budget(table.account, mechanism.guarantee, label=label, rng=rng) as held:
-        exact = collect(plan, source=table._source, key=fresh_key(rng)).columns["units"]
+        exact = collect(program, source=table._source, key=fresh_key(rng)).columns["units"]
         noisy = mechanism.release(exact, rng=rng).tolist()
         del exact
     limits = [lower, *marks, upper]
@@ -242,13 +242,12 @@ def suggest_contribution_limits(
         raise InvalidArgument("unit must be declared: without one each row is another unit.")
     epsilon = check.positive("planned_epsilon", planned_epsilon)
     groups = builders.count_units(by=by).by
-    plan = TableScan(
+    program = compile_program(
         schema=setting.schema,
         aggregates={"units": units()},
         unit=setting.privacy_unit,
         by=groups or None,
     )
-    program = plan.program()
     check_source(program, table._source)
     mechanisms = _noise(budget, setting.relation, parts=2 if groups else 1)
     guarantee = sum((one.guarantee for one in mechanisms[1:]), start=mechanisms[0].guarantee)
