@@ -482,3 +482,46 @@ def test_wrong_arguments_are_named(wrong: dict, match: str) -> None:
 def test_a_function_that_answers_no_public_input_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="at least 10"):
         make_private(lambda x: float("nan"), public_inputs=PUBLIC[:50], metric="record", epsilon=1)
+
+
+# ── A sensitivity that is known ──────────────────────────────────────────────────────────────────
+
+COUNTS = np.random.default_rng(3).integers(0, 50, (120, 6)).astype(float)
+
+
+def flow(capacities):
+    """The largest flow through a small network: one more capacity adds one at most."""
+    a, b, c, d, e, f = capacities
+    return float(min(a + b, c) + min(d, e + f))
+
+
+def test_a_function_of_known_sensitivity_does_not_lose_to_laplace_noise() -> None:
+    usual = {"public_inputs": COUNTS, "metric": "count", "epsilon": 1, "bounds": (0, 100)}
+    made = make_private(flow, sensitivity=1, **usual)
+    assert made.chosen == "known sensitivity"
+    assert made.expected.error <= 1.0, "the error of Laplace noise"
+    assert made.sensitivity == pytest.approx(1, rel=1e-3)
+    assert made.guarantee.epsilon() <= 1
+    assert made.certify().holds
+    bits = seeded_rng(1)
+    errors = [abs(made.release(row, rng=bits) - flow(row)) for row in COUNTS for _ in range(5)]
+    # Of 600 noises with mean absolute value 1, and so variance 1 of it.
+    assert np.mean(errors) <= 1 + 5 / np.sqrt(600)
+    assert made.rests_on_declaration
+    assert "declared sensitivity (1)" in made.does_not_protect[0]
+    assert not make_private(flow, **usual).rests_on_declaration
+
+
+def test_a_declared_sensitivity_that_is_wrong_is_noticed() -> None:
+    usual = {"public_inputs": COUNTS, "epsilon": 1, "bounds": (0, 100)}
+    with pytest.raises(InvalidArgument, match="sensitivity is too small"):
+        make_private(flow, metric="count", sensitivity=0.5, **usual)
+    with pytest.raises(InvalidArgument, match="sensitivity is too small"):
+        make_private(flow, metric="record", sensitivity=1, **usual)
+    made = make_private(flow, metric="count", sensitivity=1, **usual)
+    worse = replace(made, box=replace(made.box, function=lambda row: 2 * flow(row)))
+    with pytest.raises(NotCertified, match="declared sensitivity"):
+        worse.certify()
+    # Where clipping is better than a hopeless sensitivity, the guarantee does not rest on it.
+    large = make_private(np.mean, public_inputs=PUBLIC, metric="record", epsilon=1, sensitivity=500)
+    assert not large.rests_on_declaration

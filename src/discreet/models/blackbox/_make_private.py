@@ -16,7 +16,14 @@ from discreet.core.relation import NeighboringRelation
 from discreet.ledger.account import Account
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.models._model_inputs import LARGEST, Bounds, Floats
-from discreet.models.blackbox.choose import Score, SelectionTask, choose, tree_methods, trees_of
+from discreet.models.blackbox.choose import (
+    KnownSensitivityMethod,
+    Score,
+    SelectionTask,
+    choose,
+    tree_methods,
+    trees_of,
+)
 from discreet.models.blackbox.examples import NoisyValuePosterior
 from discreet.models.blackbox.mechanism import (
     BlackBox,
@@ -26,6 +33,7 @@ from discreet.models.blackbox.mechanism import (
     cube,
     distribution_of,
     make_noise,
+    refuse_if_contradicted,
     release_alternative,
 )
 from discreet.models.blackbox.metrics import Adjacency, AdjacencyLevel, Metric
@@ -94,6 +102,7 @@ def make_private(  # noqa: PLR0913 - each has a default and a name
     epsilon: Number,
     delta: Number = 0,
     group: int = 1,
+    sensitivity: Number | None = None,
     bounds: Bounds | None = None,
     anchors: int = ANCHORS,
     post_process: bool = True,
@@ -118,6 +127,9 @@ def make_private(  # noqa: PLR0913 - each has a default and a name
         epsilon: Privacy loss of one answer.
         delta: Probability parameter of (epsilon, delta)-DP.
         group: Number of consecutive records that are protected together, for `"record"`.
+        sensitivity: Largest change of the output between neighboring inputs, if you know it: the
+            Lipschitz constant of the function times the distance of neighbors under `metric`. Noise
+            of this sensitivity then answers where it is better. The guarantee rests on it.
         bounds: Public bounds of the attributes: one pair, or one pair per attribute. By default a
             range three times as wide as the public inputs.
         anchors: Largest number of public examples from which ranges are computed.
@@ -134,13 +146,14 @@ def make_private(  # noqa: PLR0913 - each has a default and a name
         `explain()`.
 
     Raises:
-        InvalidArgument: An argument is outside its range, or the public inputs do not have the
-            right shape.
+        InvalidArgument: An argument is outside its range, the public inputs do not have the right
+            shape, or the function changes by more than `sensitivity` between two public inputs.
         RelationMismatch: An alternative is not under the replace-one relation.
 
     Privacy:
         Every answer is (epsilon, delta)-DP for what `metric` describes, whatever the function
-        computes. `make_private` itself reads public data only.
+        computes; if `chosen` is `"known sensitivity"`, provided that `sensitivity` is true.
+        `make_private` itself reads public data only.
 
     Examples:
         >>> import numpy
@@ -181,8 +194,12 @@ def make_private(  # noqa: PLR0913 - each has a default and a name
     others = as_mapping("alternatives", alternatives or {})
     for name, one in others.items():
         check_alternative(name, one, task)
-    trees = trees_of(function)
-    scores = choose(task, extra=tree_methods(task, trees, origin=origin))
+    extra = list(tree_methods(task, trees_of(function), origin=origin))
+    if sensitivity is not None:
+        known = KnownSensitivityMethod.of(positive("sensitivity", sensitivity))
+        refuse_if_contradicted(box, adjacency, inputs, known.build(inputs, said))
+        extra.append(known)
+    scores = choose(task, extra=extra)
     rated = [
         rate_alternative(name, one, task, shape=shape, origin=origin)
         for name, one in others.items()

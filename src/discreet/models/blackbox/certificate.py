@@ -220,6 +220,15 @@ def certify_drawn(
     )
 
 
+def drawn_neighbors(metric: Metric, examples: Floats, pairs: int) -> tuple[Floats, Floats]:
+    """Inputs, and a neighbor of each, changed as much as possible."""
+    rng = np.random.default_rng(0)
+    one = metric.cleaned(examples)[rng.integers(len(examples), size=pairs)]
+    if isinstance(metric, UnitCount):
+        one = np.floor(one)
+    return one, _changed(metric, one, metric.cleaned(examples), rng)
+
+
 def _changed(metric: Metric, one: Floats, public: Floats, rng: np.random.Generator) -> Floats:
     """A neighbor of each input: what the metric allows, changed as much as possible."""
     many, n, d = one.shape

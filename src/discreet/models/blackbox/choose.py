@@ -28,6 +28,7 @@ from discreet.models.blackbox.mechanism import distribution_of, make_noise
 from discreet.models.blackbox.metrics import ONE, Adjacency, Metric, UnitCount
 from discreet.models.blackbox.output_ranges import (
     ConstantRange,
+    DeclaredSensitivityRange,
     LeaveOneOutRange,
     OutputRanges,
     to_steps,
@@ -92,6 +93,26 @@ class ConstantWindowMethod:
         """The window that cuts off least."""
         del inputs
         return ConstantRange.fit(said, width=self.width, step=self.step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSensitivityMethod:
+    """The function as it is, with noise for a sensitivity that is known."""
+
+    width: int
+    step: Fraction
+    name: str = "known sensitivity"
+
+    @classmethod
+    def of(cls, sensitivity: Number) -> KnownSensitivityMethod:
+        """Steps so fine that what rounding adds is below a four thousandth."""
+        step = Fraction(2) ** (math.frexp(float(sensitivity))[1] - 13)
+        return cls(width=math.ceil(Fraction(sensitivity) / step) + 1, step=step)
+
+    def build(self, inputs: Floats, said: Floats) -> OutputRanges:
+        """The same, whatever the public inputs are."""
+        del inputs, said
+        return DeclaredSensitivityRange(width=self.width, step=self.step)
 
 
 @lru_cache(maxsize=16)

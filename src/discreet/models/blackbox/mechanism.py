@@ -31,10 +31,14 @@ from discreet.mechanisms.mechanism import Certificate, CertificateCheck, Mechani
 from discreet.mechanisms.scalar._base import ScalarNoise
 from discreet.mechanisms.scalar.best_noise import best_additive_noise
 from discreet.models._model_inputs import Bounds, Floats, bounds_of
-from discreet.models.blackbox.certificate import certify_drawn
+from discreet.models.blackbox.certificate import certify_drawn, drawn_neighbors
 from discreet.models.blackbox.examples import NoisyValuePosterior
 from discreet.models.blackbox.metrics import Adjacency
-from discreet.models.blackbox.output_ranges import OutputRanges, clip_to_range
+from discreet.models.blackbox.output_ranges import (
+    DeclaredSensitivityRange,
+    OutputRanges,
+    clip_to_range,
+)
 from discreet.noise.distribution import Distribution
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.result import Result, records
@@ -222,6 +226,25 @@ def _made(width: int, epsilon: Fraction, delta: Fraction) -> Noise:
     return found.chosen
 
 
+def largest_change(box: BlackBox, adjacency: Adjacency, inputs: Floats, model: OutputRanges) -> int:
+    """By how many steps a function changes between public inputs and neighbors of them."""
+    pairs = [box.shape.clean(rows) for rows in drawn_neighbors(adjacency.plain, inputs, _INPUTS)]
+    said = [box.evaluate_public(rows) for rows in pairs]
+    steps = [model.clip(one, rows).astype(np.int64) for one, rows in zip(said, pairs, strict=True)]
+    return int(np.abs(steps[0] - steps[1]).max())
+
+
+def refuse_if_contradicted(
+    box: BlackBox, adjacency: Adjacency, inputs: Floats, model: OutputRanges
+) -> None:
+    """Refuse a declared sensitivity that two public inputs exceed."""
+    if largest_change(box, adjacency, inputs, model) > model.width:
+        raise InvalidArgument(
+            "sensitivity is too small: between neighbors that were made from public inputs the "
+            "function changes by more."
+        )
+
+
 class ScalarMechanism(Protocol):
     """Anything that releases one number about one input."""
 
@@ -372,7 +395,7 @@ class BlackBoxMechanism(Mechanism):
 
     Privacy:
         Each answer satisfies `guarantee` for what `protects` describes, whatever the function
-        computes.
+        computes; if `rests_on_declaration`, provided that the declared sensitivity is true.
 
     Examples:
         >>> import numpy
@@ -389,7 +412,8 @@ class BlackBoxMechanism(Mechanism):
     """
 
     # Theorem: a release keeps `guarantee` for every function, also a randomized or hostile one,
-    #   between inputs that are neighbors in the words of `protects`.
+    #   between inputs that are neighbors in the words of `protects`; where it rests on a declared
+    #   sensitivity, for every function that keeps it.
     # Proof: the ranges are public functions of the input, and those of neighbors lie within
     #   `width` steps of each other's ends, so clipped answers differ by at most `width` steps;
     #   the noise is calibrated to that, and what follows reads nothing private. The answer is
@@ -587,13 +611,21 @@ class BlackBoxMechanism(Mechanism):
             return self.alternative.certify()
         inner = None if self.noise is None else self.noise.certify()
         parts = () if inner is None else inner.checks
-        found = certify_drawn(self.model, self.adjacency.plain, self._examples(), pairs=_PAIRS)
+        if self.rests_on_declaration:
+            # Hostile answers would break what is declared: the function itself is tried.
+            largest = largest_change(self.box, self.adjacency, self._examples(), self.model)
+            what, holds = "declared sensitivity", largest <= self.model.width
+            route = f"the function, {_INPUTS} drawn neighbors: evidence, not proof"
+        else:
+            found = certify_drawn(self.model, self.adjacency.plain, self._examples(), pairs=_PAIRS)
+            what, largest, holds = "ranges of neighbors", int(found.largest), found.holds
+            route = f"whole numbers, hostile answers, {found.pairs} drawn neighbors"
         ranges = CertificateCheck(
-            part=f"ranges of neighbors, {found.largest} of {self.model.width} steps at most",
+            part=f"{what}, {largest} of {self.model.width} steps at most",
             epsilon=parts[-1].epsilon if parts else 0.0,
             claimed=0.0,
-            exact=0.0 if found.holds else 1.0,
-            route=f"whole numbers, hostile answers, {found.pairs} drawn neighbors",
+            exact=0.0 if holds else 1.0,
+            route=route,
         )
         made_for = steps_of(self.noise)
         fits = CertificateCheck(
@@ -626,6 +658,11 @@ class BlackBoxMechanism(Mechanism):
         )
 
     @property
+    def rests_on_declaration(self) -> bool:
+        """Whether the guarantee needs the declared sensitivity to be true."""
+        return isinstance(self.model, DeclaredSensitivityRange) and self.alternative is None
+
+    @property
     def does_not_protect(self) -> tuple[str, ...]:
         """What an answer does not protect, in sentences."""
         shape = self.box.shape
@@ -635,7 +672,12 @@ class BlackBoxMechanism(Mechanism):
             else "How long the function takes while it lets no other thread run, beyond the "
             "seconds; what it prints, stores or sends by itself."
         )
+        declared = (
+            "Anything, if the function fails on some inputs, or can change by more than the "
+            f"declared sensitivity ({short(self.sensitivity)}) between neighbors."
+        )
         return (
+            *([declared] if self.rests_on_declaration else []),
             "The public inputs and outputs: publishing the mechanism publishes them.",
             "The data that the function was trained on: that needs a guarantee of its own.",
             f"That a question was asked, the number of positions ({shape.positions}), their order.",

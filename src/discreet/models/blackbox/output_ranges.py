@@ -175,6 +175,7 @@ def same_shape(inputs: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 _MOST_TRIED = 2048
 _MOST_STEPS = 1 << 52
+_FAR = 1 << 40
 
 
 class ConstantRange(OutputRanges):
@@ -211,6 +212,30 @@ class ConstantRange(OutputRanges):
         cut = np.maximum(gaps - width, 0) + np.maximum(-gaps, 0)
         low = int(tried[np.argmin(cut.mean(axis=0))])
         return cls(low=low, high=low + width, step=step)
+
+
+class DeclaredSensitivityRange(OutputRanges):
+    """No limits that matter: the function itself is declared to change by little enough."""
+
+    # Theorem: clipped answers of neighbors differ by at most `width` steps if the function changes
+    #   by at most `width - 1` steps. Proof: values are rounded down and clipped to one interval,
+    #   which moves no two apart by more than a step; within it doubles are exact to far less.
+    # Needs: that the declaration is true, for all inputs of the domain. It is tried, not proved.
+
+    def __init__(self, *, width: int, step: Fraction) -> None:
+        self.width, self.step = width, power_of_two(step)
+
+    @property
+    def hull(self) -> tuple[int, int]:
+        return -_FAR, _FAR
+
+    @property
+    def relation_words(self) -> str:
+        return "what the sensitivity was declared for"
+
+    def ranges(self, inputs: ArrayLike) -> tuple[Ints, Ints]:
+        many = len(tuples("inputs", inputs))
+        return np.full(many, -_FAR, dtype=np.int64), np.full(many, _FAR, dtype=np.int64)
 
 
 def to_steps(values: Floats, step: Fraction) -> Ints:
