@@ -19,6 +19,7 @@ from discreet.data._integer_ops import (
     CodeRef,
 )
 from discreet.data.schema import BooleanColumn, CategoryColumn, DateColumn, NumericColumn
+from discreet.data.unit import CompositeUnit
 
 PRIME = 2**31 - 1
 
@@ -158,20 +159,30 @@ def choose(items, *, limit, offset):
     return [item for i, item in enumerate(items) if (i * limit + offset % n) % n < limit]
 
 
+def owner(raw):
+    """One column's part of whose a row is; None if it is nobody's."""
+    if isinstance(raw, float):
+        return int(raw) if math.isfinite(raw) and raw == int(raw) else None
+    return None if raw == "" else raw
+
+
 def collect(program, rows, *, key):
     """``{name: [integers]}`` for rows given as dictionaries of raw values."""
     cells = None if program.cells is None else list(program.cells)
     by_unit = defaultdict(list)
     for i, raw in enumerate(rows):
-        unit = i if program.unit is None else raw[program.unit]
-        if isinstance(unit, float):
-            unit = int(unit) if math.isfinite(unit) and unit == int(unit) else None
-        if unit is None or unit == "":
+        owners = [owner(raw[name]) for name in program.unit_columns]
+        if None in owners:
             continue
         row = {name: encode(raw[name], column) for name, column in program.columns}
         bounds = dict(program.columns)
         if any(not bounds[n].lower <= row[n] <= bounds[n].upper for n in program.known):
             continue
+        unit = owners[0] if isinstance(program.unit, str) else i
+        if isinstance(program.unit, CompositeUnit):
+            unit = "".join(f"{len(str(one).encode())}:{one}" for one in owners)
+            if program.unit_value is not None:
+                unit += str(evaluate(program.unit_value, row))
         group = evaluate(program.index, row)
         if program.where is not None and evaluate(program.where, row) != 1:
             continue

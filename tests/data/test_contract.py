@@ -17,6 +17,7 @@ from discreet.data.expression import col
 from discreet.data.program import ContributionLimits, compile_program, count, total, units
 from discreet.data.schema import boolean, category, date, integer, real
 from discreet.data.source import open_source
+from discreet.data.unit import CompositeUnit
 from tests.data import reference, sources
 
 UNIT = 'per"son; --'
@@ -83,11 +84,21 @@ SHAPES = [
 ]
 
 
+COMPOSITE = [
+    CompositeUnit(columns=(UNIT,), values=(col("day"),)),
+    CompositeUnit(columns=(UNIT, "sex"), values=(col("yes"), col("moment"))),
+    CompositeUnit(columns=("sex", UNIT)),
+    CompositeUnit(columns=(), values=(col("sex"),)),
+]
+
+
 def plans():
+    limited = [(UNIT, limits, shape) for shape in SHAPES for limits in LIMITS]
+    limited += [*zip(COMPOSITE, LIMITS, SHAPES[1:], strict=False)]
+    limited += [*zip(COMPOSITE, LIMITS[1:], SHAPES[3:], strict=False)]
     return [
-        compile_program(schema=SCHEMA, unit=UNIT, aggregates=AGGREGATES, limits=limits, **shape)
-        for shape in SHAPES
-        for limits in LIMITS
+        compile_program(schema=SCHEMA, unit=unit, aggregates=AGGREGATES, limits=limits, **shape)
+        for unit, limits, shape in limited
     ] + [compile_program(schema=SCHEMA, aggregates=AGGREGATES, **shape) for shape in SHAPES]
 
 
@@ -201,6 +212,22 @@ class Contract:
         for plan in plans()[:4]:
             expected = reference.collect(plan, rows, key=7)
             assert answer(plan, rows, make, folder, types=types) == expected
+
+    def test_no_two_pairs_become_one_unit(self, make, folder):
+        # A separator between the parts would make one unit of several of these.
+        types = TYPES | {UNIT: pa.string()}
+        parts = ["a", "b", "a:1", "1:a", "1", ":", "11:a", "1:1", "a\x1fb", "\x1f", "ä"]
+        rows = [dict.fromkeys(TYPES) | {UNIT: x, "sex": y} for x in parts for y in parts]
+        unknown = [{UNIT: None, "sex": "a"}, {UNIT: "a", "sex": ""}, {UNIT: "", "sex": None}]
+        rows += [dict.fromkeys(TYPES) | some for some in unknown] + rows[:20]
+        plan = compile_program(
+            schema={},
+            unit=CompositeUnit(columns=(UNIT, "sex")),
+            aggregates={"n": count(), "u": units()},
+            limits=ContributionLimits(max_rows_per_unit=1),
+        )
+        many = len(parts) ** 2
+        assert answer(plan, rows, make, folder, types=types) == {"n": [many], "u": [many]}
 
     def test_numbers_as_categories_and_booleans(self, make, folder):
         schema = {

@@ -134,7 +134,10 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
 }
 
 
-def limited(unit: str | None) -> dict[str, Any]:
+PERSON_DAY = ["who", discreet.col("d")]
+
+
+def limited(unit: str | list[Any] | None) -> dict[str, Any]:
     """What a table with units is opened with."""
     if unit is None:
         return {}
@@ -418,17 +421,33 @@ def people(
         yield Pair(f"{label}; owner {name}; at {where} of {len(rest)}", found)
 
 
+def on_one_day(
+    draw: random.Random, pairs: Iterator[Pair], *, base: list[Row], typed: bool
+) -> Iterator[Pair]:
+    """The same people, all of whose rows are of one day, or of what is none."""
+    there = {id(row) for row in base}
+    listed = STRANGE_TYPED["date32[day]"]
+    for pair in pairs:
+        label, day = ("usual", draw.choice(DAYS)) if draw.random() < 0.5 else strange(draw)
+        if typed and label != "usual":
+            label = draw.choice(sorted(listed))
+            day = listed[label]
+        rows = [row if id(row) in there else {**row, "d": day} for row in pair.data]
+        yield Pair(f"{pair.name}; all on {label}", rows)
+
+
 def opened(
     source: Callable[[Any, Path], Any] | None,
     *,
     holds: Callable[[list[Row]], bool] = lambda _: True,
     asks: Callable[[Any, Any], Any] = lambda table, asked: table.release(asked, epsilon=2),
+    by_day: bool = False,
 ) -> Callable[[random.Random, Path], Session]:
     """Sessions of questions to a kind of source; None: pandas objects."""
 
     def started(draw: random.Random, folder: Path) -> Session:
-        relation = draw.choice([ADD, REPLACE])
-        unit = draw.choice([None, "who", "who"])
+        relation = ADD if by_day else draw.choice([ADD, REPLACE])
+        unit = "who" if by_day else draw.choice([None, "who", "who"])
         rows = honest_rows(draw, whole_units=draw.random() < 0.5)
         whole = not isinstance(rows[0]["who"], str)
         types = {**TYPES, "who": pa.int64() if whole else pa.string()}
@@ -442,7 +461,11 @@ def opened(
             if source is not None:
                 made = source(sources.arrow(given, types), folder)
             table = discreet.table(
-                made, columns=columns, account=account, relation=relation, **limited(unit)
+                made,
+                columns=columns,
+                account=account,
+                relation=relation,
+                **limited(PERSON_DAY if by_day else unit),
             )
             found = tuple(map(_told, asks(table, questions)))
             if isinstance(made, Path) and made.is_file():
@@ -457,6 +480,8 @@ def opened(
                 unit=unit,
                 rows=rows,
             )
+            if by_day:
+                found = on_one_day(draw, found, base=rows, typed=source is not None)
             return (pair for pair in found if holds(pair.data))
 
         return Session(base=rows, run=run, pairs=pairs, local=False, account=account)
@@ -687,6 +712,14 @@ DOORS: list[Door] = [
         pairs=10,
     ),
     *(Door(name, ("discreet.table",), opened(one), pairs=10) for name, one in CHEAP.items()),
+    *(
+        Door(f"{name}, by day", ("discreet.table",), opened(one, by_day=True), pairs=8)
+        for name, one in (
+            ("pandas objects", None),
+            ("lazy polars", sources.polars_lazy),
+            ("parquet", parquet_by("pyarrow")),
+        )
+    ),
     *(Door(name, ("discreet.table",), opened(one), pairs=5) for name, one in FILES.items()),
     Door(
         "postgres",

@@ -13,7 +13,7 @@ from discreet.accounting import composition
 from discreet.accounting.filters import rho_of
 from discreet.accounting.guarantee import SHOWN_DELTA, Guarantee, stated_delta
 from discreet.accounting.meaning import FALSE_POSITIVES
-from discreet.accounting.periods import HOW, period_event
+from discreet.accounting.periods import HOW, Released, period_event
 from discreet.core import events
 from discreet.core._validate import count
 from discreet.core.errors import Unsupported
@@ -121,14 +121,14 @@ def _decimal(value: float) -> Fraction:
     return Fraction(str(value))
 
 
-def period(event: Event, length: str, many: int, delta: Fraction) -> Content:
-    """What a person pays over so many units, each released separately."""
+def period(event: Event, length: str, many: int, delta: Fraction, released: Released) -> Content:
+    """What a person pays over so many units, released separately or together."""
     times = count("periods", many)
-    whole = period_event(event, times, "separately")
+    whole = period_event(event, times, released)
     return {
         "length": length,
         "count": times,
-        "how": HOW["separately"],
+        "how": HOW[released],
         "epsilon": optional(epsilon(whole, delta)),
         "delta": number(delta),
     }
@@ -148,7 +148,8 @@ def recomputed(
         value = epsilon(event, exact(one["delta"]))
         found.append((f"privacy.epsilons[{place}].epsilon", one["epsilon"], value))
     for place, one in enumerate(stated.get("periods", ())):
-        whole = period_event(event, one["count"], "separately")
+        released = "together" if one["how"] == HOW["together"] else "separately"
+        whole = period_event(event, one["count"], released)
         value = epsilon(whole, exact(one["delta"]))
         found.append((f"privacy.periods[{place}].epsilon", one["epsilon"], value))
     meaning = guarantee.meaning()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.periods import Released
 from discreet.cards import _formats, _numbers, _schema, _verify
 from discreet.cards._subjects import CardSubject, subjects
 from discreet.core import events
@@ -19,6 +20,7 @@ from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.number_format import at_most
 from discreet.core.relation import NeighboringRelation
 from discreet.core.tabular import Record, Tabular
+from discreet.data.unit import content_columns
 from discreet.ledger.account import Account, Receipt
 
 Content = dict[str, Any]
@@ -37,6 +39,15 @@ PERSON = (
 _NO_LIMITS = dict.fromkeys(
     ("max_rows_per_unit", "max_groups_per_unit", "max_rows_per_unit_per_group")
 )
+LENGTHS = {
+    "hour": {"24 hours": 24, "7 days": 168, "365 days": 8760},
+    "day": {"7 days": 7, "30 days": 30, "365 days": 365},
+    "week": {"4 weeks": 4, "52 weeks": 52},
+    "month": {"12 months": 12},
+    "quarter": {"4 quarters": 4},
+    "year": {"10 years": 10},
+}
+"""Over how many periods of a person a card states the cost, by the length of one."""
 _NOT_COVERED = (
     "What is true of a whole group is not protected, whether or not a person is in the data.",
     "What was published from the same data and not charged to the same account adds to this.",
@@ -323,7 +334,9 @@ def card(
             `license`, `contact`, `justification`, `source` or `authors`.
         periods: If the privacy unit is one period of a person: lengths of time by name with their
             number of periods, such as `{"week": 7, "year": 365}`. The card then states what a
-            person pays over them, if each period is released separately.
+            person pays over them, if each period is released separately. If None, and the privacy
+            unit of the table has a date as a part, it states that for usual lengths, and also what
+            a person pays if one release covers all of these periods.
 
     Returns:
         The card. It costs nothing and holds no released number.
@@ -394,9 +407,14 @@ def card(
         "model": _model(found, guarantee.relation),
         "person": {name: told.get(name) for name in PERSON},
     }
+    ways: tuple[Released, ...] = ("separately",)
+    if periods is None and (own := content["privacy"]["unit"]["period"]) is not None:
+        periods, ways = LENGTHS[own["every"]], ("separately", "together")
     if periods:
         content["privacy"]["periods"] = [
-            _numbers.period(guarantee.event, length, many, at) for length, many in periods.items()
+            _numbers.period(guarantee.event, length, many, at, way)
+            for length, many in periods.items()
+            for way in ways
         ]
     if found[0].levels and len(found) == 1:
         content["privacy"]["levels"] = [_level(name, one, at) for name, one in found[0].levels]
@@ -495,10 +513,10 @@ def _software(guests: list[str]) -> Content:
 
 def _unit(first: CardSubject, relation: NeighboringRelation) -> Content:
     unit = first.facts.get("unit")
-    columns = [] if unit is None else [unit]
+    columns, period = content_columns(unit), first.facts.get("period")
     return {
         "columns": columns,
-        "period": None,
+        "period": period,
         "words": first.unit or _verify.unit_words(columns, relation),
     }
 

@@ -28,6 +28,7 @@ from discreet.data import schema
 from discreet.data.expression_json import write_label
 from discreet.data.program import ContributionLimits
 from discreet.data.schema import MISSING, OTHER, ColumnSpec
+from discreet.data.unit import read_unit
 from discreet.query._release_plan import TableSpec
 from discreet.query.budget import NoiseName, QueryBudget, budget
 from discreet.query.builders import Query
@@ -64,9 +65,10 @@ _OPEN = ("queued", "running")
 def table_spec(shown: Mapping[str, Any]) -> TableSpec:
     """What forecasts and plans follow from; the server declares it, nothing is read."""
     try:
+        declared = {one["name"]: _column(one) for one in shown["columns"]}
         return TableSpec(
-            schema={one["name"]: _column(one) for one in shown["columns"]},
-            privacy_unit=shown["unit"],
+            schema=declared,
+            privacy_unit=read_unit(shown["unit"], declared),
             limits=ContributionLimits(**{name: shown[sent] for name, sent in _LIMITS.items()}),
             relation=_RELATIONS[shown["relation"]],
         )

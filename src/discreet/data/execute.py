@@ -25,6 +25,8 @@ from discreet.data.program import (
     radix,
     rows_used,
     tabulate,
+    unit_parts,
+    unit_value,
 )
 from discreet.data.schema import LookupColumn, Schema
 from discreet.data.source import (
@@ -38,6 +40,7 @@ from discreet.data.source import (
     check_source,
     run_sealed,
 )
+from discreet.data.unit import Unit
 
 # ── Columns attached by unit ─────────────────────────────────────────────────────────────────────
 # First one row of each unit is chosen in the other source; then its codes are looked up by the
@@ -166,7 +169,7 @@ class KeyPlan:
     schema: Schema
     by: Mapping[str, Expression]
     max_groups_per_unit: int
-    unit: str | None = None
+    unit: Unit | None = None
     where: Expression | None = None
 
     def __post_init__(self) -> None:
@@ -179,9 +182,11 @@ class KeyPlan:
 
     def program(self) -> Program:
         """What the engine is asked."""
-        rows = rows_used(self.where, self.schema, known=self._coded())
+        parts = unit_parts(self.unit, self.schema)
+        rows = rows_used(self.where, self.schema, known=[*self._coded(), *parts])
         index, size = radix(self._coded())
-        codes = [index, *([] if rows.where is None else [rows.where])]
+        whose = unit_value(parts, rows)
+        codes = [index, *[code for code in (rows.where, whose) if code is not None]]
         used = sorted(set().union(rows.known, *map(columns, codes)) | set(self._texts()))
         return Program(
             columns=tuple((name, self.schema[name]) for name in used),
@@ -198,6 +203,7 @@ class KeyPlan:
             else ContributionLimits(),
             texts=self._texts(),
             known=rows.known,
+            unit_value=whose,
         )
 
     def key(self, index: int, texts: tuple[str, ...]) -> Key:

@@ -46,6 +46,7 @@ from discreet.data.schema import (
     field_of,
     open_levels,
 )
+from discreet.data.unit import CompositeUnit, Unit, unit_columns
 
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────────
 # A plan is public and frozen. It says what leaves an engine, integers only, and how far one unit
@@ -170,7 +171,7 @@ class Program:
     """
 
     columns: tuple[tuple[str, ColumnSpec], ...]
-    unit: str | None
+    unit: Unit | None
     where: Code | None
     index: Code
     cells: tuple[int, ...] | None
@@ -188,6 +189,8 @@ class Program:
     """Columns of open text by whose values `Engine.keys` groups, before the index."""
     known: tuple[str, ...] = ()
     """Columns whose codes must lie within their bounds: other rows are left out."""
+    unit_value: Code | None = None
+    """The declared part of whose a row is: rows of one owner with two such codes have two units."""
     schema: Schema = field(default_factory=dict, repr=False, compare=False)
     """The declarations of all columns, also of those that are not used."""
     aggregates: Mapping[str, AggregateSpec] = field(default_factory=dict, compare=False)
@@ -198,6 +201,11 @@ class Program:
     """The group keys as codes."""
     bounds: Mapping[str, ContributionBound] = field(default_factory=dict, compare=False)
     """How far one unit moves each aggregate."""
+
+    @property
+    def unit_columns(self) -> tuple[str, ...]:
+        """The columns of the source that say whose a row is."""
+        return unit_columns(self.unit)
 
     @property
     def entries(self) -> int:
@@ -222,7 +230,7 @@ def compile_program(  # noqa: PLR0913 - what a query may state, each with a defa
     *,
     schema: Schema,
     aggregates: Mapping[str, AggregateSpec],
-    unit: str | None = None,
+    unit: Unit | None = None,
     where: Expression | None = None,
     by: Mapping[str, Expression] | None = None,
     keys: tuple[Key, ...] | None = None,
@@ -233,11 +241,11 @@ def compile_program(  # noqa: PLR0913 - what a query may state, each with a defa
 ) -> Program:
     """The integer code of a question to a table with a declared schema.
 
-    ``unit`` names the column that says whose a row is (``None``: every row is another unit); rows
-    without a unit are left out. ``by`` names the group keys; ``keys`` lists the public keys that
-    are wanted, all combinations if ``None``. Groups without rows are part of the answer. ``bins``
-    divides each group further: aggregates come for each bin, but limits know groups only. With
-    ``other`` the rows of all keys that are not listed are one last group, else they are left out.
+    ``unit`` says whose a row is (``None``: every row is another unit); rows without a unit, or
+    without a part of it, are left out. ``by`` names the group keys; ``keys`` lists the public keys
+    that are wanted, all combinations if ``None``. Groups without rows are part of the answer.
+    ``bins`` divides each group further: aggregates come for each bin, but limits know groups only.
+    With ``other`` the rows of all keys that are not listed are one last group, else left out.
     The values of ``complete`` must be known, or the row is left out.
     """
     _check(aggregates, unit, by, keys, limits, other=other)
@@ -249,6 +257,8 @@ def compile_program(  # noqa: PLR0913 - what a query may state, each with a defa
     needed = complete if bins is None else (*complete, bins)
     known = [*dimensions, *[one.bind(schema) for one in needed]]
     known += [factor for found in factors.values() for factor in found]
+    unit_codes = unit_parts(unit, schema)
+    known += unit_codes
     used_rows = rows_used(where, schema, known=known)
     index, size = radix(dimensions)
     if size <= _PLAIN_SIZE:
@@ -264,7 +274,8 @@ def compile_program(  # noqa: PLR0913 - what a query may state, each with a defa
     if bins is not None and any(a.kind == "units" for a in aggregates.values()):
         raise Unsupported("units are counted in groups, not in bins: one may be in several.")
     binned = None if bins is None else _bins(bins.bind(schema), size, values)
-    codes = [index, *values, *([] if used_rows.where is None else [used_rows.where])]
+    whose = unit_value(unit_codes, used_rows)
+    codes = [index, *values, *[one for one in (used_rows.where, whose) if one is not None]]
     used = sorted(set().union(used_rows.known, *map(columns, codes)))
     return Program(
         columns=_coded(coded, used),
@@ -280,6 +291,7 @@ def compile_program(  # noqa: PLR0913 - what a query may state, each with a defa
         bins=binned,
         rest=other,
         known=used_rows.known,
+        unit_value=whose,
         schema=schema,
         aggregates=aggregates,
         by=tuple(by or ()),
@@ -299,7 +311,7 @@ def compile_program(  # noqa: PLR0913 - what a query may state, each with a defa
 
 def _check(
     aggregates: Mapping[str, AggregateSpec],
-    unit: str | None,
+    unit: Unit | None,
     by: Mapping[str, Expression] | None,
     keys: tuple[Key, ...] | None,
     limits: ContributionLimits,
@@ -326,7 +338,7 @@ def _bound(
     aggregate: AggregateSpec,
     size: int,
     *,
-    unit: str | None,
+    unit: Unit | None,
     limits: ContributionLimits,
     weight: int,
 ) -> ContributionBound:
@@ -417,6 +429,17 @@ def _keys(cells: Sequence[int], dimensions: Sequence[BoundedCode]) -> Iterator[K
     return zip(*reversed(columns), strict=True)
 
 
+def has_text_unit(program: Program, types: Mapping[str, str]) -> bool:
+    """Whether a unit's name is text in an engine. Otherwise it is a whole number.
+
+    Of several parts it is text always: each owner's name after its length and a colon, then the
+    number of the declared value. Different parts never give the same text.
+    """
+    if program.unit is None:
+        return False
+    return not isinstance(program.unit, str) or types[program.unit] == "text"
+
+
 def fields(program: Program) -> list[tuple[str, ColumnSpec]]:
     """The field of the source that each column is read from, in the order of the columns."""
     return [(field_of(name, column), column) for name, column in program.columns]
@@ -496,6 +519,23 @@ def rows_used(
         known=tuple(nullable[one][0] for one in found),
         codes={nullable[one][1]: nullable[one][0] for one in found},
     )
+
+
+def unit_parts(unit: Unit | None, schema: Schema) -> list[BoundedCode]:
+    """The declared values that are part of whose a row is."""
+    return [one.bind(schema) for one in unit.values] if isinstance(unit, CompositeUnit) else []
+
+
+def unit_schema(unit: Unit | None, schema: Schema) -> Schema:
+    """The declared columns that are part of whose a row is."""
+    codes = unit_parts(unit, schema)
+    used = set().union(*[columns(x) for one in codes for x in (one.code, one.known) if x])
+    return {name: schema[name] for name in sorted(used)}
+
+
+def unit_value(values: Sequence[BoundedCode], rows: RowFilter) -> Code | None:
+    """These values as one code, different for different values; None if there are none."""
+    return radix([rows.plain(one) for one in values])[0] if values else None
 
 
 def _all_of(known: Code | None) -> list[Code]:
@@ -654,6 +694,7 @@ class ProgramLayers(Generic[Value]):
     where: Value | None
     index: Value
     values: list[Value]
+    unit_value: Value | None
 
 
 def layered(
@@ -667,8 +708,8 @@ def layered(
     places = {field: f"c{i}" for i, (field, _) in enumerate(program.columns)}
     made: dict[Code, tuple[Value, int]] = {}  # and the layer after which it exists
     layers: list[list[tuple[str, Value]]] = []
-    wanted = [program.index, *program.values]
-    for code in in_order(wanted if program.where is None else [program.where, *wanted]):
+    first = [code for code in (program.where, program.unit_value) if code is not None]
+    for code in in_order([*first, program.index, *program.values]):
         match code:
             case CodeRef(source):
                 made[code] = column(places[source]), 0
@@ -686,4 +727,5 @@ def layered(
         where=None if program.where is None else made[program.where][0],
         index=made[program.index][0],
         values=[made[value][0] for value in program.values],
+        unit_value=None if program.unit_value is None else made[program.unit_value][0],
     )

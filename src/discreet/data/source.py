@@ -48,6 +48,7 @@ from discreet.data.schema import (
     field_of,
     kind_of,
 )
+from discreet.data.unit import Unit, unit_columns
 
 Type: TypeAlias = Literal[
     "integer",
@@ -81,6 +82,7 @@ _INTEGERS = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _EXACT = 2**53
 """Whole numbers up to here are doubles."""
 _TEXTS: frozenset[Type] = frozenset({"text", "object"})
+_DATES: frozenset[Type] = frozenset({"date", "time", "time_s", "time_ns"})
 _NUMBERS: frozenset[Type] = _TEXTS | {"integer", "exact", "float", "boolean"}
 
 
@@ -331,25 +333,24 @@ def check_source(program: Program, source: Source) -> None:
     check_unchanged(source)
     wanted = fields(program)
     names = [name for name, _ in wanted]
-    missing = [n for n in (*names, program.unit) if n is not None and n not in source.columns]
+    missing = [n for n in (*names, *program.unit_columns) if n not in source.columns]
     if missing:
         raise InvalidArgument(f"columns {missing} are not in the source: check names and header.")
     for name, column in wanted:
         check_type(name, column, source.columns[name])
         _check_exact(name, column, source)
-    if program.unit is not None and source.columns[program.unit] not in _TEXTS | {
-        "integer",
-        "float",
-    }:
-        raise InvalidArgument(f"unit {program.unit!r} must be whole numbers or text in the source.")
-    if program.unit is not None:
-        check_unit_type(program.unit, source)
+    for name in program.unit_columns:
+        kind = source.columns[name]
+        if kind not in _TEXTS | {"integer", "float"}:
+            by = " Declare it as a date and use discreet.col()." if kind in _DATES else ""
+            raise InvalidArgument(f"unit {name!r} must be whole numbers or text in the source.{by}")
+        check_unit_type(name, source)
 
 
-def check_names(schema: Mapping[str, ColumnSpec], unit: str | None, source: Source) -> None:
+def check_names(schema: Mapping[str, ColumnSpec], unit: Unit | None, source: Source) -> None:
     """Refuse declared columns that the source does not have, when it is opened."""
     wanted = [field_of(name, column) for name, column in schema.items()]
-    missing = [n for n in (*wanted, unit) if n is not None and n not in source.columns]
+    missing = [n for n in (*wanted, *unit_columns(unit)) if n not in source.columns]
     if missing:
         close = [f"{name!r} may be {found!r}" for name in missing for found in _near(name, source)]
         hint = f"; {', '.join(close)}" if close else ""
@@ -447,7 +448,7 @@ def _allowed(column: ColumnSpec) -> frozenset[Type]:
         case BooleanColumn():
             return _NUMBERS - {"exact"}
         case DateColumn():
-            return _TEXTS | {"date", "time", "time_s", "time_ns"}
+            return _TEXTS | _DATES
         case _:
             return _NUMBERS
 

@@ -22,7 +22,7 @@ from discreet.data._integer_ops import (
     columns,
 )
 from discreet.data.expression import Expression
-from discreet.data.program import ContributionLimits, Program, rows_used
+from discreet.data.program import ContributionLimits, Program, rows_used, unit_parts, unit_value
 from discreet.data.schema import Label, Schema, TextColumn
 from discreet.marginals.columns import MarginalColumn, ordered_chain, unordered_chain
 from discreet.marginals.design import MOST_CELLS, TableKey, closure
@@ -311,11 +311,13 @@ def _query(
             if len(words[-1]) > 1
             else place
         )
-    used_rows = rows_used(where, setting.schema, known=bounds)
+    parts = unit_parts(setting.privacy_unit, setting.schema)
+    used_rows = rows_used(where, setting.schema, known=[*bounds, *parts])
+    whose = unit_value(parts, used_rows)
     used = sorted(
         set().union(
             used_rows.known,
-            *map(columns, [*codes, *([] if used_rows.where is None else [used_rows.where])]),
+            *map(columns, [*codes, *[c for c in (used_rows.where, whose) if c is not None]]),
         )
     )
     program = Program(
@@ -330,6 +332,7 @@ def _query(
         sums=(),
         count_units=False,
         limits=setting.limits,
+        unit_value=whose,
     )
     told = "" if where is None else f" where {plainly(where)}"
     what = (

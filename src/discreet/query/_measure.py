@@ -22,6 +22,7 @@ from discreet.data import program as data
 from discreet.data.expression import BoundedCode, Expression, cells_of_width
 from discreet.data.program import AggregateSpec, ContributionLimits, Program, compile_program
 from discreet.data.schema import INT64, Schema
+from discreet.data.unit import Unit
 from discreet.query._quantile_tree import QuantileTree, best_shape, spread
 from discreet.query.budget import BudgetChange, QueryBudget
 from discreet.query.builders import Method, Query
@@ -34,7 +35,7 @@ class TableSpec:
     """What is declared about a table: columns, whose a row is, limits, who is protected."""
 
     schema: Schema
-    privacy_unit: str | None = None
+    privacy_unit: Unit | None = None
     limits: ContributionLimits = field(default_factory=ContributionLimits)
     relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.expression import Expression, col, when
+from discreet.data.unit import unit_columns
 from discreet.query import builders
 from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import budget
@@ -391,6 +392,9 @@ class _Translator:
             return builders.count(**more)
         if _kind(inner) == "Distinct":
             if len(inner.expressions) == 1 and self._is_unit(_inside(inner.expressions[0])):
+                if not isinstance(self.spec.privacy_unit, str):
+                    told = f"The privacy unit is {self.spec.privacy_unit}"
+                    refuse("COUNT(DISTINCT)", inner, f"{told}: use query.count_units in Python.")
                 return builders.count_units(**more)
             refuse(
                 "COUNT(DISTINCT)",
@@ -570,13 +574,15 @@ class _Translator:
         return col(self._spelled(node))
 
     def _is_unit(self, node: Any) -> bool:
+        """Whether it names whose a row is, and no declared value that is a part of that."""
         unit = self.spec.privacy_unit
-        return (
-            unit is not None
-            and _kind(node) == "Column"
-            and _kind(node.this) == "Identifier"
-            and _same(node.this, unit)
-        )
+        whose = [
+            name
+            for name in unit_columns(unit)
+            if isinstance(unit, str) or name not in self.spec.schema
+        ]
+        named = _kind(node) == "Column" and _kind(node.this) == "Identifier"
+        return named and any(_same(node.this, name) for name in whose)
 
     def _declared(self, node: Any, *, must: bool = False) -> bool:
         if _kind(node) != "Column" or _kind(node.this) != "Identifier":

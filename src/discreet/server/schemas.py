@@ -45,7 +45,8 @@ class TableInfo:
     name: str
     title: str
     description: str
-    unit: str | None
+    unit: str | list[Any] | None
+    """One column's name, or a list of names and expressions."""
     relation: Literal["add_remove", "replace_one"]
     protects: str
     rows_per_unit: int | None

@@ -11,6 +11,7 @@ from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
 from discreet.data.schema import ColumnSpec
 from discreet.data.source import is_changed
+from discreet.data.unit import unit_content
 from discreet.ledger._limit_words import limit_measure, limit_words
 from discreet.ledger.account import Account
 from discreet.server.config import TableConfig
@@ -68,7 +69,7 @@ def table_info(config: TableConfig, *, own: BudgetInfo | None, whole: BudgetInfo
         name=config.name,
         title=config.title,
         description=config.description,
-        unit=config.setting.privacy_unit,
+        unit=unit_content(config.setting.privacy_unit),
         relation=cast("Literal['add_remove', 'replace_one']", names[config.setting.relation]),
         protects=describe_protection(config.setting),
         rows_per_unit=limits.max_rows_per_unit,

@@ -15,6 +15,7 @@ from discreet.core.relation import NeighboringRelation
 from discreet.data import schema
 from discreet.data.program import ContributionLimits
 from discreet.data.schema import ColumnSpec, NumericColumn
+from discreet.data.unit import read_unit
 from discreet.query._release_plan import TableSpec
 
 _COLUMNS: Mapping[str, Callable[..., ColumnSpec]] = {
@@ -56,9 +57,10 @@ def table_spec(table: Mapping[str, Any], columns: object) -> TableSpec:
     given = {} if columns is None else columns
     if not isinstance(given, Mapping):
         raise InvalidArgument("columns: must be a table of settings.")
+    declared = {name: _column(name, one) for name, one in given.items()}
     return TableSpec(
-        schema={name: _column(name, one) for name, one in given.items()},
-        privacy_unit=table.get("privacy_unit"),
+        schema=declared,
+        privacy_unit=read_unit(table.get("privacy_unit"), declared),
         limits=ContributionLimits(**{name: table.get(name) for name in LIMITS}),
         relation=_relation(table.get("relation", "add_remove")),
     )

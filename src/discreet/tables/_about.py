@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from discreet.data.schema import OTHER
+from discreet.data.unit import content_words
 
 _LIMITS = (
     ("max_rows_per_unit", "row", ""),
@@ -38,8 +39,8 @@ def about_facts(facts: Mapping[str, Any]) -> Iterator[str]:
                 yield f"rows in which {name} is unknown are {fate}"
 
 
-def _limits(unit: str | None, limits: Mapping[str, int | None]) -> Iterator[str]:
-    who = "row" if unit is None else unit
+def _limits(unit: Any, limits: Mapping[str, int | None]) -> Iterator[str]:
+    who = "row" if unit is None else content_words(unit)
     told = [(limits[name], thing, where) for name, thing, where in _LIMITS]
     for most, thing, where in told:
         if most is not None:

@@ -25,6 +25,7 @@ from discreet.data.schema import (
     Schema,
     is_nullable,
 )
+from discreet.data.unit import unit_content, unit_period
 from discreet.query._measure import TableSpec
 from discreet.query._noisy_integers import distribution_content
 from discreet.query._release_plan import Measurement, PlannedQuery, ReleasePlan
@@ -77,8 +78,10 @@ def table_facts(
     ``limits`` are those of a query, if it has its own.
     """
     schema = spec.schema
+    period = unit_period(spec.privacy_unit, schema)
     return {
-        "unit": spec.privacy_unit,
+        "unit": unit_content(spec.privacy_unit),
+        **({"period": period} if period is not None else {}),
         "limits": limits_facts(limits or spec.limits),
         "columns": [
             column_facts(name, schema) for name in schema if columns is None or name in columns

@@ -54,8 +54,10 @@ def join_by_unit(table: T, other: OpenTable, *, columns: Iterable[str]) -> T:
     if not isinstance(other, type(table)):
         raise InvalidArgument(f"other must be a private table, got {type(other).__name__}.")
     unit, theirs = table.spec.privacy_unit, other.spec.privacy_unit
-    if unit is None or theirs is None:
-        raise InvalidArgument("join_by_unit needs two tables that both name their unit.")
+    if not isinstance(unit, str) or not isinstance(theirs, str):
+        raise InvalidArgument(
+            "join_by_unit needs two tables that both name their unit, each by one column."
+        )
     if other.spec.relation is not table.spec.relation:
         raise RelationMismatch(
             f"The tables are under {table.spec.relation!r} and {other.spec.relation!r}."

@@ -25,6 +25,7 @@ from discreet.core.tabular import Record
 from discreet.data.expression import Expression, col
 from discreet.data.program import Program
 from discreet.data.schema import CategoryColumn, ColumnSpec, LookupColumn, category
+from discreet.data.unit import CompositeUnit
 from discreet.ledger.account import Receipt
 from discreet.ledger.personal_budgets import PersonalBudgets
 from discreet.noise.random_source import RandomSource, system_rng
@@ -67,7 +68,7 @@ def attach_levels(
     )
 
     setting = table.spec
-    unit, schema = setting.privacy_unit, setting.schema
+    unit, schema = _owner_column(table), setting.schema
     kind = None if unit is None else table._source.columns.get(unit)
     textual = kind in ("text", "object")
     if personal_budgets is not None:
@@ -95,6 +96,16 @@ def attach_levels(
     return replace(table, _source=source, spec=replace(setting, schema=changed))
 
 
+def _owner_column(table: OpenTable) -> str | None:
+    """The column that names people; refused where a unit is only a part of one's rows."""
+    unit = table.spec.privacy_unit
+    if isinstance(unit, CompositeUnit):
+        raise Unsupported(
+            "Privacy levels belong to people: open the table with one column as privacy_unit."
+        )
+    return unit
+
+
 def restrict_to_members(
     opened: OpenTable, column: str, *, personal_budgets: PersonalBudgets, taking: Admitted
 ) -> OpenTable:
@@ -119,7 +130,7 @@ def restrict_to_members(
 
 def check_members(table: OpenTable, personal_budgets: PersonalBudgets) -> None:
     """Refuse members that are not one unit each, before anybody pays: no row is read."""
-    kind = table._source.columns.get(table.spec.privacy_unit or "")
+    kind = table._source.columns.get(_owner_column(table) or "")
     _keys(personal_budgets.members, textual=kind in ("text", "object"))
 
 
@@ -814,6 +825,7 @@ def open_personalized_table(
         raise InvalidArgument(
             "Give budget, the column that names levels, or personal_budgets; one of them."
         )
+    _owner_column(table)
     made = privacy_specification(privacy_levels, relation=setting.relation)
     if personal_budgets is not None:
         unknown = [str(x) for x in made.levels if str(x) not in personal_budgets.limits.names]

@@ -18,6 +18,7 @@ from discreet.core.relation import NeighboringRelation
 from discreet.core.tabular import Record
 from discreet.data.program import Key
 from discreet.data.schema import OTHER
+from discreet.data.unit import unit_words
 from discreet.ledger.account import Account, Receipt, Reservation, shorten_label
 from discreet.noise.random_source import RandomSource
 from discreet.query._answer import NoisyAnswer
@@ -55,7 +56,7 @@ def describe_protection(setting: TableSpec) -> str:
     who = (
         "any one row"
         if setting.privacy_unit is None
-        else f"any one {setting.privacy_unit}, with all its rows,"
+        else f"any one {unit_words(setting.privacy_unit)}, with all its rows,"
     )
     act = {
         NeighboringRelation.ADD_REMOVE: f"whether {who} is in the data at all",

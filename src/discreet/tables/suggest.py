@@ -16,7 +16,7 @@ from discreet.core.number_format import percent, short
 from discreet.core.relation import NeighboringRelation
 from discreet.core.tabular import Record
 from discreet.data.expression import col
-from discreet.data.program import ContributionLimits, compile_program, count, units
+from discreet.data.program import ContributionLimits, compile_program, count, unit_schema, units
 from discreet.data.schema import NumericColumn, kind_of, real
 from discreet.ledger.account import Receipt
 from discreet.mechanisms.additive import AdditiveMechanism
@@ -192,7 +192,10 @@ def suggest_bounds(
     lower, upper = (check.finite("outermost", end) for end in ends)
     marks, grid = power_of_two_edges(lower, upper)
     program = compile_program(
-        schema={column: real(lower=lower, upper=upper, granularity=grid)},
+        schema={
+            **unit_schema(table.spec.privacy_unit, table.spec.schema),
+            column: real(lower=lower, upper=upper, granularity=grid),
+        },
         aggregates={"units": count()},
         unit=table.spec.privacy_unit,
         by={column: col(column).cut(marks)},

@@ -19,6 +19,7 @@ from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.data.expression import Expression
 from discreet.data.program import ContributionLimits
 from discreet.data.schema import ColumnSpec, Plain, TextColumn
+from discreet.data.unit import GivenUnit, checked_unit
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.personal_budgets import PersonalBudgets
@@ -737,7 +738,7 @@ def table(
     source: object,
     *,
     columns: Mapping[str, ColumnSpec],
-    privacy_unit: str | None = None,
+    privacy_unit: GivenUnit | None = None,
     max_rows_per_unit: int | None = None,
     max_groups_per_unit: int | None = None,
     max_rows_per_unit_per_group: int | None = None,
@@ -765,8 +766,10 @@ def table(
         columns: Declaration of each column that queries may use, made with `integer`, `real`,
             `category`, `date`, `boolean` or `text`. Nothing is inferred from the data.
         privacy_unit: Name of the column that identifies the privacy unit, for example a person. All
-            rows with the same value are protected together. If None, each row is its own privacy
-            unit.
+            rows with the same value are protected together. A list such as
+            `["person", col("day")]` protects each person on each day: all rows that agree in all
+            parts. Parts are names of columns, and expressions that are dates, categories or truth
+            values. If None, each row is its own privacy unit.
         max_rows_per_unit: Contribution limit: number of rows of one privacy unit that are used. A
             fresh random key decides which rows are dropped. Required with `privacy_unit`, unless
             other limits bound the rows.
@@ -835,20 +838,15 @@ def table(
         account = _account_in_memory(budget, account=account, relation=relation)
     _check_account(account, relation)
     _check_columns(columns)
-    if privacy_unit is not None and not isinstance(privacy_unit, str):
-        raise InvalidArgument(
-            f"privacy_unit must be one column's name, got {type(privacy_unit).__name__}."
-        )
-    if privacy_unit is None and limits != ContributionLimits():
+    unit = checked_unit(privacy_unit, columns)
+    if unit is None and limits != ContributionLimits():
         raise InvalidArgument(
             "privacy_unit must name the column that says whose a row is: limits per unit were "
             "given."
         )
-    setting = TableSpec(
-        schema=dict(columns), privacy_unit=privacy_unit, limits=limits, relation=relation
-    )
+    setting = TableSpec(schema=dict(columns), privacy_unit=unit, limits=limits, relation=relation)
     opened = open_source(source, delimiter=delimiter, records=records, engine=engine, spark=spark)
-    check_names(setting.schema, privacy_unit, opened)
+    check_names(setting.schema, unit, opened)
     return Table(_source=opened, spec=setting, account=account)
 
 

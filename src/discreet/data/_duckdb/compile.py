@@ -10,7 +10,7 @@ from typing import assert_never
 from discreet.data._duckdb.contribution_limits import limited, limited_keys
 from discreet.data._duckdb.encode import name, numbers, steps, whole
 from discreet.data._integer_ops import CodeBin, CodeBinary, CodeClip, CodeDivide, CodePick
-from discreet.data.program import Program, fields, layered
+from discreet.data.program import Program, fields, has_text_unit, layered
 from discreet.data.schema import INT64, TextColumn
 from discreet.data.source import Type
 
@@ -37,7 +37,7 @@ def _limited(program: Program, *, types: dict[str, Type], key: int) -> str:
     """The rows that count: unit, group, values."""
     query = compile_counted(program, types=types)
     if program.unit is not None:
-        query = limited(program, query, textual=types[program.unit] == "text", key=key)
+        query = limited(program, query, textual=has_text_unit(program, types), key=key)
     return query
 
 
@@ -58,7 +58,7 @@ def compile_keys(program: Program, *, types: dict[str, Type], key: int) -> str:
         query = f"SELECT DISTINCT u, {group} FROM ({query})"  # noqa: S608
         limit = program.limits.max_groups_per_unit
         if limit is not None:
-            textual = types[program.unit] == "text"
+            textual = has_text_unit(program, types)
             order = [*names, "g"]
             query = limited_keys(query, order=order, limit=limit, textual=textual, key=key)
     parts = ["g", "count(*)", *(f"decode({one})" for one in names)]
@@ -68,7 +68,7 @@ def compile_keys(program: Program, *, types: dict[str, Type], key: int) -> str:
 def compile_rows(program: Program, *, types: dict[str, Type], key: int) -> str:
     """The rows that the limits leave: unit, then the values."""
     query = _limited(program, types=types, key=key)
-    unit = "decode(u)" if program.unit is not None and types[program.unit] == "text" else "u"
+    unit = "decode(u)" if has_text_unit(program, types) else "u"
     values = [f"v{i}" for i in range(len(program.values))]
     return f"SELECT {', '.join([unit, *values])} FROM ({query})"  # noqa: S608
 
@@ -95,7 +95,7 @@ def _encode(program: Program, types: dict[str, Type]) -> str:
         steps(column, kind=types[field], source=f"{ALIAS}.{name(field)}", i=i)
         for i, (field, column) in enumerate(fields(program))
     ]
-    unit = "NULL" if program.unit is None else _unit(program.unit, types[program.unit])
+    unit = _unit(program, types)
     raws = [f"{unit} AS u", *(f"{part.raw} AS r{i}" for i, part in enumerate(parts))]
     query = f"SELECT {', '.join(raws)} FROM {ALIAS}"  # noqa: S608
     numbers = ["*", *(f"{part.number} AS n{i}" for i, part in enumerate(parts))]
@@ -116,7 +116,23 @@ def _encode(program: Program, types: dict[str, Type]) -> str:
     return f"SELECT {', '.join(codes)} FROM ({query}){joins}{present}"  # noqa: S608
 
 
-def _unit(column: str, kind: Type) -> str:
+def _unit(program: Program, types: dict[str, Type]) -> str:
+    """Whose a row is, as `discreet.data.program.has_text_unit` says; NULL if nobody's."""
+    if program.unit is None:
+        return "NULL"
+    if isinstance(program.unit, str):
+        return _owner(program.unit, types[program.unit])
+    parts = []
+    for column in program.unit.columns:
+        part = _owner(column, types[column])
+        if types[column] != "text":
+            part = f"encode(CAST({part} AS VARCHAR))"
+        # After its length no part can look like the beginning of the next one.
+        parts.append(f"encode(CAST(octet_length({part}) AS VARCHAR) || ':') || {part}")
+    return " || ".join(["encode('')", *parts])
+
+
+def _owner(column: str, kind: Type) -> str:
     """Whole numbers as they are, text as bytes (collations must not merge people)."""
     field = f"{ALIAS}.{name(column)}"
     match kind:
@@ -135,6 +151,9 @@ def _evaluate(program: Program, query: str) -> tuple[str, str | None, str, list[
     for layer in found.layers:
         added = ", ".join(f"{sql} AS {name}" for name, sql in layer)
         query = f"SELECT *, {added} FROM ({query})"  # noqa: S608
+    if found.unit_value is not None:
+        whole_unit = f"u || encode(CAST({found.unit_value} AS VARCHAR)) AS u"
+        query = f"SELECT * REPLACE ({whole_unit}) FROM ({query})"  # noqa: S608
     return query, found.where, found.index, found.values
 
 

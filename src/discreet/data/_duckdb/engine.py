@@ -55,7 +55,7 @@ class DuckDBEngine:
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
         types = dict(self.source.columns)
-        if program.unit is not None and types[program.unit] == "integer":
+        if _has_whole_units(program, types):
             rows = run_sealed("the query", lambda: self._in_memory(program, types))
             if rows is not None:
                 return run_sealed("the query", lambda: tally(program, rows, key))
@@ -69,7 +69,7 @@ class DuckDBEngine:
 
     def values(self, program: Program, *, key: int) -> tuple[NDArray[np.int64], ...]:
         types = dict(self.source.columns)
-        if program.unit is not None and types[program.unit] == "integer":
+        if _has_whole_units(program, types):
             rows = run_sealed("the query", lambda: self._in_memory(program, types))
             if rows is not None:
                 return run_sealed("the query", lambda: limit(program, rows, key).values)
@@ -116,11 +116,15 @@ class DuckDBEngine:
                 with spilling() as connection:
                     return fetch(open_files(files, connection), query)
             case ArrowStreamSource(batches=batches, columns=columns):
-                used = {name for name, _ in fields(program)} | {program.unit}
+                used = {name for name, _ in fields(program)} | set(program.unit_columns)
                 # A row needs a column to be counted.
                 names = [name for name in columns if name in used] or list(columns)[:1]
                 with spilling() as connection, batches(names) as reader:
                     return fetch(decoded(connection.from_arrow(reader), columns), query)
+
+
+def _has_whole_units(program: Program, types: dict[str, Type]) -> bool:
+    return isinstance(program.unit, str) and types[program.unit] == "integer"
 
 
 @contextmanager

@@ -65,12 +65,12 @@ class NarwhalsEngine:
 
     def _collect(self, program: Program, key: int) -> Sequence[Row]:
         data, codes = self._read(program)
-        rows = _counted(program, codes, _unit(program, data, self.source.columns))
+        rows = _counted(program, codes, _unit(program, data, codes, self.source.columns))
         return tally(program, rows, key)
 
     def _keys(self, program: Program, key: int) -> Sequence[Sequence[Any]]:
         data, codes = self._read(program)
-        unit = _unit(program, data, self.source.columns)
+        unit = _unit(program, data, codes, self.source.columns)
         found = [_ranked(distinct(data[f], self.source.columns[f])) for f in program.texts]
         there = np.logical_and.reduce([unit.there, *(codes >= 0 for _, codes in found)])
         # The order of keys is that of their texts, then of the index.
@@ -89,19 +89,19 @@ class NarwhalsEngine:
 
     def _rows(self, program: Program, key: int) -> Sequence[Sequence[Any]]:
         data, codes = self._read(program)
-        unit = _unit(program, data, self.source.columns)
+        unit = _unit(program, data, codes, self.source.columns)
         rows = _limited(program, codes, unit, key)
         named = [unit.names[i] for i in rows.unit] if unit.names else rows.unit.tolist()
         return list(zip(named, *(value.tolist() for value in rows.values), strict=True))
 
     def _values(self, program: Program, key: int) -> tuple[Ints, ...]:
         data, codes = self._read(program)
-        rows = _limited(program, codes, _unit(program, data, self.source.columns), key)
+        rows = _limited(program, codes, _unit(program, data, codes, self.source.columns), key)
         return tuple([value.astype(np.int64, copy=False) for value in rows.values])
 
     def _spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
         data, codes = self._read(program)
-        rows = _limited(program, codes, _unit(program, data, self.source.columns), 0)
+        rows = _limited(program, codes, _unit(program, data, codes, self.source.columns), 0)
         if len(rows.unit) == 0:
             return [], []
         rows = rows.take(np.lexsort((rows.group, rows.unit)))
@@ -115,8 +115,7 @@ class NarwhalsEngine:
         """The fields that are needed, and the codes of all columns but open text."""
         read = fields(program)
         wanted = list(dict.fromkeys([field for field, _ in read]))
-        if program.unit is not None and program.unit not in wanted:
-            wanted.append(program.unit)
+        wanted += [name for name in program.unit_columns if name not in wanted]
         narrow = self.source.frame.select(wanted) if wanted else self.source.frame
         data = narrow.collect() if isinstance(narrow, nw.LazyFrame) else narrow
         codes = {
@@ -140,12 +139,40 @@ class _Unit:
     names: tuple[str, ...] = ()
 
 
-def _unit(program: Program, data: nw.DataFrame[Any], types: Mapping[str, Type]) -> _Unit:
+def _unit(
+    program: Program, data: nw.DataFrame[Any], codes: dict[str, Ints], types: Mapping[str, Type]
+) -> _Unit:
     n = len(data)
     if program.unit is None:
         nobody = np.zeros(n, dtype=np.int64)
         return _Unit(identity=nobody, number=nobody, there=np.ones(n, dtype=bool))
-    series, kind = data[program.unit], types[program.unit]
+    owners = [_owner(data[name], types[name]) for name in program.unit_columns]
+    if isinstance(program.unit, str):
+        return owners[0]
+    parts = [owner.identity for owner in owners]
+    if program.unit_value is not None:
+        parts.append(np.broadcast_to(_evaluate(program.unit_value, codes), n))
+    identity = _together(parts)
+    _, heads, many = np.unique(identity, return_index=True, return_counts=True)
+    # No limit drops the row of a unit that has one: only the others are named and hashed.
+    several = np.flatnonzero(many > 1)
+    heads = heads[several]
+    columns = [part[heads].tolist() for part in parts]
+    for place, owner in enumerate(owners):
+        texts = [owner.names[i] for i in columns[place]] if owner.names else columns[place]
+        columns[place] = [f"{len(str(text).encode())}:{text}" for text in texts]
+    numbers = np.zeros(len(many), dtype=np.int64)
+    numbers[several] = [_number("".join(map(str, one))) for one in zip(*columns, strict=True)]
+    there = np.logical_and.reduce([owner.there for owner in owners], initial=True)
+    return _Unit(
+        identity=identity,
+        number=numbers[identity],
+        there=np.broadcast_to(there, n),
+    )
+
+
+def _owner(series: nw.Series[Any], kind: Type) -> _Unit:
+    """Whose each row is by one column."""
     if kind == "integer":
         null = series.is_null().to_numpy()
         values = series.cast(nw.Int64).fill_null(0).to_numpy().astype(np.int64, copy=False)

@@ -27,7 +27,7 @@ from discreet.core.errors import Unsupported
 from discreet.data._integer_ops import CodeBin, CodeBinary, CodeClip, CodeDivide, CodePick, Operator
 from discreet.data._spark.contribution_limits import chosen_keys, limited
 from discreet.data._spark.encode import floor, numbered, steps, whole
-from discreet.data.program import MOST_ROWS, Program, Row, SumSpec, fields, layered
+from discreet.data.program import MOST_ROWS, Program, Row, SumSpec, fields, has_text_unit, layered
 from discreet.data.schema import INT64, TextColumn
 from discreet.data.source import SparkSource, Type, run_sealed
 
@@ -57,7 +57,7 @@ class SparkEngine:
         return _answer(lambda: compile_keys(program, source=self.source, key=key))
 
     def rows(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
-        textual = program.unit is not None and self.source.columns[program.unit] == "text"
+        textual = has_text_unit(program, self.source.columns)
         unit = f.col("u").cast("string") if textual else f.col("u")
         values = [f"v{i}" for i in range(len(program.values))]
         return _answer(lambda: _limited(program, source=self.source, key=key).select(unit, *values))
@@ -174,7 +174,7 @@ def _encode(program: Program, source: SparkSource) -> DataFrame:
     if program.unit is None:
         frame = frame.select(f.lit(None).cast("bigint").alias("u"), *raws)
     else:
-        unit = _unit(source.columns[program.unit], f.col(places[program.unit]))
+        unit = _unit(program, source.columns, places)
         frame = frame.select(unit.alias("u"), *raws).where(f.col("u").isNotNull())
     frame = frame.select("*", *(part.number.alias(f"n{i}") for i, part in enumerate(parts)))
     for i, part in enumerate(parts):
@@ -189,7 +189,21 @@ def _encode(program: Program, source: SparkSource) -> DataFrame:
     return frame
 
 
-def _unit(kind: Type, field: Value) -> Value:
+def _unit(program: Program, types: Mapping[str, Type], places: Mapping[str, str]) -> Value:
+    """Whose a row is, as `discreet.data.program.has_text_unit` says; null if nobody's."""
+    owners = [_owner(types[name], f.col(places[name])) for name in program.unit_columns]
+    if isinstance(program.unit, str):
+        return owners[0]
+    parts = []
+    for name, owner in zip(program.unit_columns, owners, strict=True):
+        part = owner if types[name] == "text" else owner.cast("string").cast("binary")
+        # After its length no part can look like the beginning of the next one.
+        length = f.concat(f.octet_length(part).cast("string"), f.lit(":")).cast("binary")
+        parts += [length, part]
+    return f.concat(f.lit("").cast("binary"), *parts)
+
+
+def _owner(kind: Type, field: Value) -> Value:
     """Whole numbers as they are, text as bytes (collations must not merge people)."""
     match kind:
         case "text":
@@ -210,6 +224,9 @@ def _evaluate(
     found = layered(program, column=f.col, constant=whole, node=_node)
     for layer in found.layers:
         frame = frame.select("*", *(value.alias(name) for name, value in layer))
+    if found.unit_value is not None:
+        value = found.unit_value.cast("string").cast("binary")
+        frame = frame.withColumn("u", f.concat(f.col("u"), value))
     return frame, found.where, found.index, found.values
 
 

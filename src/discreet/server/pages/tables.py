@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.core.number_format import percent
+from discreet.data.unit import content_words
 from discreet.server.middleware.auth import Serving, Who
 from discreet.server.pages import charts
 from discreet.server.pages import query_form as builder
@@ -48,6 +49,7 @@ def table(request: Request, who: Who, service: Serving, name: str) -> HTMLRespon
         request,
         "table.html",
         table=shown,
+        unit="" if shown.unit is None else content_words(shown.unit),
         meter="" if shown.budget is None else charts.budget_meter(shown.budget),
         table_meter=charts.budget_meter(shown.table_budget),
     )
