@@ -22,7 +22,7 @@ from discreet.query.budget import budget
 from discreet.query.builders import Query
 
 LONGEST, NODES, DEEPEST = 10_000, 2_000, 60
-_PARTS = ("year", "month", "day", "hour")
+_PARTS = ("year", "quarter", "month", "week", "day", "hour")
 _FREE = "Compute it from the released numbers: that costs nothing."
 
 # Kinds of nodes, with the name of the refusal and the nearest thing that works. The first in this
@@ -37,26 +37,19 @@ _REFUSED: tuple[tuple[str, str, str], ...] = (
     ("Lock", "FOR UPDATE", "Leave it out: nothing is changed."),
     ("Having", "HAVING", "Filter the released rows: that costs nothing."),
     ("Qualify Window", "window function", "Use GROUP BY."),
-    ("Filter", "FILTER", "Use CASE inside the aggregate, or WHERE."),
     ("Rollup Cube GroupingSets", "GROUP BY ROLLUP", "Release the groups and add them up."),
     ("ILike ILikeAny", "ILIKE", "List the values: column IN (...)."),
     ("Like LikeAny", "LIKE", "List the values: column IN (...)."),
     ("SimilarTo", "SIMILAR TO", "List the values: column IN (...)."),
     ("RegexpLike RegexpILike", "regular expression", "List the values: column IN (...)."),
-    ("Is", "IS NULL", "Use col(...).is_missing() in Python."),
-    (
-        "Coalesce Nvl2 Nullif",
-        "COALESCE",
-        "Use col(...).fill_missing(...) in Python, or declare missing=...",
-    ),
-    ("Null", "NULL", "Use col(...).is_missing() in Python."),
+    ("Nvl2 Nullif", "COALESCE", "Use COALESCE(column, value) or CASE."),
     ("Rand Randn Uuid", "random number", "Leave it out: the noise is added by the release."),
     (
         "CurrentDate CurrentTimestamp CurrentTime CurrentDatetime Localtime Localtimestamp",
         "clock",
         "Write the date: DATE '2026-01-31'.",
     ),
-    ("Div IntDiv", "division", "Divide the released numbers, or use col(...).divide in Python."),
+    ("IntDiv", "division", "Divide the released numbers, or use col(...).divide in Python."),
     ("Mod", "modulo", "Declare a column of the parts, or use CASE."),
     ("Min", "MIN", "Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY column)."),
     ("Max", "MAX", "Use PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY column)."),
@@ -207,8 +200,6 @@ class _Translator:
             for kind in kinds.split():
                 if kind not in nodes:
                     continue
-                if name == "division" and _aggregate(nodes[kind]):
-                    refuse("arithmetic on aggregates", nodes[kind], _FREE)
                 refuse(name, nodes[kind], remedy)
         if selects > 1:
             refuse("subquery", root, "Ask one SELECT; use the released number as a parameter.")
@@ -290,14 +281,16 @@ class _Translator:
                 return
         if _kind(node) in {"Literal", "Boolean", "Neg"} and not _aggregate(node):
             refuse("constant", node, "Leave it out, or add it to the released rows.")
+        ratio = _kind(node) == "Div" and _aggregate(node)
         if _kind(node) in {"Add", "Sub", "Mul"} and _aggregate(node):
             refuse("arithmetic on aggregates", node, _FREE)
         if _kind(node) == "Column":
             grouped = f"Use an aggregate, or GROUP BY {node.name}."
             self._declared(node, must=not self._is_unit(node))
             refuse("bare column", node, grouped)
-        query = self.aggregate(node, where, alias)
-        spoken = alias or _spoken(node)
+        make = self._ratio if ratio else self.aggregate
+        query = make(node, where, alias)
+        spoken = alias or ("ratio" if ratio else _spoken(node))
         taken = {column.name for column in columns}
         name, more = spoken, 2
         while name in taken:
@@ -349,8 +342,11 @@ class _Translator:
     # ── Aggregates ───────────────────────────────────────────────────────────────────────────────
 
     def aggregate(self, node: Any, where: Expression | None, name: str) -> Query:
-        by = {key: value for key, _, value in self.groups} or None
-        more: dict[str, Any] = {"where": where, "by": by, "name": name}
+        if _kind(node) == "Filter":
+            self._only(node, "this expression")
+            only = self.condition(node.expression.this)
+            return self.aggregate(node.this, only if where is None else where & only, name)
+        more = self._more(where, name)
         for inner in node.find_all(*_aggregates()):
             if inner is not node and _kind(node) != "WithinGroup":
                 refuse("nested aggregate", inner, "Aggregate the column itself.")
@@ -381,6 +377,73 @@ class _Translator:
         if _kind(node) == "Case" or _kind(node) == "Extract":
             refuse("bare column", node, "Add it to GROUP BY, or put it into an aggregate.")
         return refuse("bare column", node, "Use an aggregate such as SUM(...).")
+
+    def _more(self, where: Expression | None, name: str) -> dict[str, Any]:
+        by = {key: value for key, _, value in self.groups} or None
+        return {"where": where, "by": by, "name": name}
+
+    def _ratio(self, node: Any, where: Expression | None, name: str) -> Query:
+        """SUM(a) / SUM(b), where SQL would not cut the quotient to a whole number."""
+        over, under, cuts = _inside(node.this), _inside(node.expression), True
+        if _kind(over) == "Mul" and _is_one(over.this):
+            over, cuts = _inside(over.expression), False
+        if {_kind(over), _kind(under)} != {"Sum"} or any(
+            inner not in (over, under) for inner in node.find_all(*_aggregates())
+        ):
+            refuse("arithmetic on aggregates", node, _FREE)
+        self._only(over, "this")
+        self._only(under, "this")
+        parts = self._summand(over.this), self._summand(under.this)
+        if cuts and all(self._whole(one) for one in parts):
+            refuse("division", node, "SQL cuts it: write 1.0 * SUM(a) / SUM(b).")
+        return _built(builders.ratio, *parts, **self._more(where, name))
+
+    def _whole(self, value: Any) -> bool:
+        """Whether SQL would take it for a whole number."""
+        if isinstance(value, Expression):
+            bound = value.bind(self.spec.schema)
+            return bound.kind == "number" and bound.exponent >= 0
+        return isinstance(value, int)
+
+    def _quotient(self, node: Any) -> Any:
+        left, right = self.operand(node.this), self.operand(node.expression)
+        _numbers(node, left, right)
+        if isinstance(right, Expression):
+            refuse("division", node, "Divide the released numbers, or use divide in Python.")
+        decimal = _kind(_inside(node.expression)) == "Literal" and "." in node.expression.this
+        if self._whole(left) and self._whole(right) and not decimal:
+            refuse(
+                "division", node, f"SQL cuts it: write / {right}.0 for a number with a fraction."
+            )
+        return left / right
+
+    def _known(self, node: Any) -> Expression:
+        """IS NULL and IS TRUE; each is true or false for every row."""
+        self._only(node, "this expression negate")
+        inner, wanted = self.value(node.this), _inside(node.expression)
+        if _kind(wanted) == "Null":
+            return inner.is_known() if node.args.get("negate") else inner.is_missing()
+        if _kind(wanted) != "Boolean":
+            refuse("IS", node, "Write IS NULL, IS TRUE or IS FALSE.")
+        found = inner if wanted.this else ~inner
+        found = found.fill_missing(value=False)
+        return ~found if node.args.get("negate") else found
+
+    def _filled(self, node: Any) -> Expression:
+        """COALESCE: the first of its values that is known."""
+        self._only(node, "this expressions")
+        *parts, last = [self.operand(one) for one in (node.this, *node.expressions)]
+        if not parts:
+            refuse("COALESCE", node, "Write COALESCE(column, value).")
+        for one in reversed(parts):
+            if not isinstance(one, Expression):
+                refuse("constant", node, "Values behind a constant are never used.")
+            if isinstance(last, Expression):
+                last = when(one.is_known()).then(one).otherwise(last)
+            else:
+                last = one.fill_missing(last)
+        assert isinstance(last, Expression)  # noqa: S101 - one part is one
+        return last
 
     def _count(self, node: Any, more: Mapping[str, Any]) -> Query:
         self._only(node, "this big_int")
@@ -444,35 +507,36 @@ class _Translator:
         kind = _kind(node)
         if _aggregate(node) and kind not in {"And", "Or", "Not"}:
             refuse("aggregate in the wrong place", node, "Filter the released rows: that is free.")
-        arithmetic: dict[str, Callable[[Any, Any], Any]] = {
-            "Add": lambda a, b: a + b,
-            "Sub": lambda a, b: a - b,
-            "Mul": lambda a, b: a * b,
+        made: dict[str, Callable[[Any], Any]] = {
+            **dict.fromkeys(("Literal", "Boolean", "Placeholder", "Parameter"), self.constant),
+            **dict.fromkeys(("Null", "Cast"), self.constant),
+            **dict.fromkeys(_CONDITIONS, self.condition),
+            **dict.fromkeys(_ARITHMETIC, self._arithmetic),
+            "Column": self._col,
+            "Neg": self._negative,
+            "Div": self._quotient,
+            "Coalesce": self._filled,
+            "Abs": self._absolute,
+            "Case": self._case,
+            "Extract": self._part,
         }
-        if kind in {"Literal", "Boolean", "Placeholder", "Parameter"}:
-            return self.constant(node)
-        if kind == "Column":
-            return self._col(node)
-        if kind == "Cast":
-            return self._date(node)
-        if kind == "Neg":
-            found = self.operand(node.this)
-            _numbers(node, found)
-            return -found
-        if kind in arithmetic:
-            left, right = self.operand(node.this), self.operand(node.expression)
-            _numbers(node, left, right)
-            return arithmetic[kind](left, right)
-        if kind == "Abs":
-            self._only(node, "this")
-            return abs(self.value(node.this))
-        if kind == "Case":
-            return self._case(node)
-        if kind == "Extract":
-            return self._part(node)
-        if kind in _CONDITIONS:
-            return self.condition(node)
-        return refuse("unknown function", node, "Use + - *, ABS, CASE and EXTRACT.")
+        if kind in made:
+            return made[kind](node)
+        return refuse("unknown function", node, "Use + - * /, ABS, CASE, COALESCE and EXTRACT.")
+
+    def _arithmetic(self, node: Any) -> Any:
+        left, right = self.operand(node.this), self.operand(node.expression)
+        _numbers(node, left, right)
+        return _ARITHMETIC[_kind(node)](left, right)
+
+    def _negative(self, node: Any) -> Any:
+        found = self.operand(node.this)
+        _numbers(node, found)
+        return -found
+
+    def _absolute(self, node: Any) -> Expression:
+        self._only(node, "this")
+        return abs(self.value(node.this))
 
     def constant(self, node: Any) -> Any:
         kind = _kind(node)
@@ -494,6 +558,8 @@ class _Translator:
             if not isinstance(given, int | float | str | bool | Fraction | dt.date):
                 refuse("parameter", node, "A parameter is a number, a text, a boolean or a date.")
             return given
+        if kind == "Null":
+            refuse("NULL", node, "Write IS NULL: no value is equal to NULL.")
         return refuse("constant", node, "Write a number, a text, a boolean or a date.")
 
     def condition(self, node: Any) -> Expression:
@@ -511,6 +577,8 @@ class _Translator:
             found = _COMPARED[kind](left, right)
             assert isinstance(found, Expression)  # noqa: S101 - one side is one
             return found
+        if kind == "Is":
+            return self._known(node)
         if kind == "Between":
             self._only(node, "this low high")
             inner = self.value(node.this)
@@ -619,7 +687,12 @@ _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "GT": lambda a, b: a > b,
     "GTE": lambda a, b: a >= b,
 }
-_CONDITIONS = {*_COMPARED, "And", "Or", "Not", "Between", "In"}
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+}
+_CONDITIONS = {*_COMPARED, "And", "Or", "Not", "Between", "In", "Is"}
 
 
 def _inside(node: Any) -> Any:
@@ -651,7 +724,13 @@ def _function(node: Any) -> bool:
     return isinstance(node, exp.Func)
 
 
+def _is_one(node: Any) -> bool:
+    return _kind(node) == "Literal" and not node.is_string and node.this in ("1.0", "1.")
+
+
 def _spoken(node: Any) -> str:
+    while _kind(node) == "Filter":
+        node = node.this
     inner = node.this if _kind(node) == "WithinGroup" else node
     return str(inner.sql_name()).lower() if hasattr(inner, "sql_name") else "value"
 
