@@ -535,7 +535,10 @@ def unit_schema(unit: Unit | None, schema: Schema) -> Schema:
 
 def unit_value(values: Sequence[BoundedCode], rows: RowFilter) -> Code | None:
     """These values as one code, different for different values; None if there are none."""
-    return radix([rows.plain(one) for one in values])[0] if values else None
+    if not values:
+        return None
+    code, size = radix(values)
+    return radix([rows.plain(one) for one in values])[0] if size <= _PLAIN_SIZE else code
 
 
 def _all_of(known: Code | None) -> list[Code]:
