@@ -1,20 +1,17 @@
-"""Doors of the command line and of the server: one line of a file, and what both then show."""
+"""Doors of the command line: one line of a file, and all that is then printed and written."""
 
 from __future__ import annotations
 
+import itertools
 import random
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from click.testing import CliRunner
 
 from discreet.cli.main import main
-from discreet.server import config as configs
-from discreet.server.service import Service
-from discreet.server.users import User
 from tests.hostile.catalogue import CSV_LINES
-from tests.hostile.harness import Door, Pair, Session
+from tests.hostile.harness import Door, Pair, Session, settled
 
 RELEASE = """
 title = "Survey"
@@ -30,97 +27,60 @@ t = { kind = "category", categories = ["a", "b"] }
 ledger = "sqlite:///budget.db"
 name = "survey"
 limit = { epsilon = 100 }
-[[statistic]]
-kind = "count"
-by = ["t"]
-epsilon = 1
-[[statistic]]
-kind = "mean"
-of = "x"
-epsilon = 1
-[[statistic]]
-kind = "sum"
-of = "w"
-epsilon = 1
 """
-SERVER = """
-[server]
-store = "sqlite:///service.db"
-ledger = "sqlite:///budget.db"
-[[table]]
-name = "people"
-source = "people.csv"
-privacy_unit = "who"
-max_rows_per_unit = 2
-limit = { epsilon = 40 }
-analyst_limit = { epsilon = 20 }
-[table.columns]
-x = { kind = "real", lower = 0, upper = 10, granularity = 0.25 }
-t = { kind = "category", categories = ["a", "b"] }
-"""
-ASKED = [
-    {"kind": "count", "by": ["t"], "epsilon": 1},
-    {"kind": "mean", "of": "x", "epsilon": 1},
+STATISTICS = [
+    'kind = "count"\nby = ["t"]',
+    'kind = "mean"\nof = "x"',
+    'kind = "sum"\nof = "w"',
+    'kind = "median"\nof = "w"',
+    'kind = "maximum"\nof = "x"',
+    'kind = "share"\nby = ["t"]',
+    'kind = "compare"\nof = "x"\nby = ["t"]\nto = "a"',
+    'kind = "count_distinct"\nof = "w"\nat_least = 2',
+    'kind = "ranges"\nof = "w"',
+    'kind = "marginals"\ntables = [["t", "w"]]',
+]
+COMMANDS = [
+    ["release", "survey.toml"],
+    ["release", "survey.toml", "--json"],
+    ["plan", "survey.toml", "--suggest-bounds", "--epsilon", "2"],
+    ["sql", "survey.toml", "SELECT t, AVG(x), COUNT(*) FROM people GROUP BY t", "--epsilon", "2"],
+    ["sql", "survey.toml", "SELECT SUM(w) FROM people WHERE x > 2", "--epsilon", "2", "--json"],
 ]
 
 
-def _plain(text: str) -> str:
-    """Without numbers, which are noisy, and hashes and times, which differ each time."""
-    return re.sub(r"\s+", " ", re.sub(r"[0-9a-f]{8,}|[-+]?\d[\d.,:]*(e[-+]?\d+)?", "#", text))
+def command(draw: random.Random, folder: Path) -> Session:
+    """One hostile line of a CSV: exit code, printed text, and the files that are written."""
+    base = [
+        f"p{i},{draw.uniform(0, 10):.2f},{draw.choice('ab')},{draw.randrange(-5, 6)}".encode()
+        for i in range(40)
+    ]
+    told = "".join(f"[[statistic]]\n{one}\nepsilon = 1\n" for one in draw.sample(STATISTICS, 4))
+    words = draw.choice(COMMANDS)
+    place, numbers = draw.getrandbits(40), itertools.count()
+
+    def run(given: list[bytes]) -> object:
+        home = folder / f"{place}-{next(numbers)}"
+        home.mkdir()
+        (home / "people.csv").write_bytes(b"who,x,t,w\n" + b"\n".join(given) + b"\n")
+        (home / "survey.toml").write_text(RELEASE + told)
+        paths = [str(home / word) if word.endswith(".toml") else word for word in words]
+        done = CliRunner().invoke(main, paths)
+        written = {
+            path.name: settled(path.read_text().replace(home.name, ""))
+            for path in home.iterdir()
+            if path.suffix not in (".csv", ".toml", ".db") or path.name.startswith("survey.release")
+        }
+        return done.exit_code, settled(done.output.replace(home.name, "")), written
+
+    def pairs() -> Iterator[Pair]:
+        while True:
+            name = draw.choice(sorted(CSV_LINES))
+            strange = CSV_LINES[name].replace(b"{u}", b"somebody")
+            where = draw.choice([0, len(base), draw.randrange(len(base) + 1)])
+            yield Pair(f"{name} at {where}", [*base[:where], strange, *base[where:]])
+
+    return Session(base=base, run=run, pairs=pairs, local=False)
 
 
-def command(folder: Path) -> object:
-    """Exit code, printed text, and the files that are written."""
-    (folder / "survey.toml").write_text(RELEASE)
-    done = CliRunner().invoke(main, ["release", str(folder / "survey.toml")])
-    written = sorted(path.name for path in folder.iterdir())
-    return done.exit_code, _plain(done.output), written
-
-
-def service(folder: Path) -> object:
-    """State and texts of a job, its result without numbers, and what is left of the budget."""
-    (folder / "serve.toml").write_text(SERVER)
-    running = Service(configs.read(folder / "serve.toml"))
-    who = User(name="ana", role="analyst")
-    try:
-        running.users.add(who.name, who.role)
-        job = running.submit(who, "people", ASKED, request_id="a")
-        running.runner.step()
-        seen = running.job(who, job.id)
-        spent = running.shared_ledger.account("people/ana").spent
-        return seen.state, _plain(str(seen.error)), _plain(str(seen.result)), spent
-    finally:
-        running.close()
-
-
-def lines(show: Callable[[Path], object]) -> Callable[[random.Random, Path], Session]:
-    """One hostile line of a CSV."""
-
-    def started(draw: random.Random, folder: Path) -> Session:
-        base = [
-            f"p{i},{draw.uniform(0, 10):.2f},{draw.choice('ab')},{draw.randrange(-5, 6)}".encode()
-            for i in range(40)
-        ]
-
-        def run(given: list[bytes]) -> object:
-            home = folder / f"{draw.getrandbits(64)}"
-            home.mkdir()
-            (home / "people.csv").write_bytes(b"who,x,t,w\n" + b"\n".join(given) + b"\n")
-            return show(home)
-
-        def pairs() -> Iterator[Pair]:
-            while True:
-                name = draw.choice(sorted(CSV_LINES))
-                strange = CSV_LINES[name].replace(b"{u}", b"somebody")
-                where = draw.choice([0, len(base), draw.randrange(len(base) + 1)])
-                yield Pair(f"{name} at {where}", [*base[:where], strange, *base[where:]])
-
-        return Session(base=base, run=run, pairs=pairs, local=False)
-
-    return started
-
-
-DOORS: list[Door] = [
-    Door("command line", ("discreet.table",), lines(command), pairs=2),
-    Door("server", ("discreet.table",), lines(service), pairs=2),
-]
+DOORS: list[Door] = [Door("command line", ("discreet.table",), command, pairs=3)]

@@ -140,7 +140,7 @@ class GradientSums:
         )
 
 
-def fitted(
+def fitted(  # noqa: PLR0913 - a line for each way in which estimators differ
     make: Callable[[random.Random, NeighboringRelation, int], Any],
     *,
     relations: tuple[NeighboringRelation, ...] = (ADD, REPLACE),
@@ -150,6 +150,7 @@ def fitted(
     published: Callable[[Any], object],
     sums: bool = False,
     bounded: bool = True,
+    own_noise: bool = False,
 ) -> Callable[[random.Random, Path], Session]:
     """Sessions of estimators that are fitted to rows and targets."""
 
@@ -176,7 +177,7 @@ def fitted(
                 strange_one = records.neighbor(row, target)
                 yield Pair(f"{name} in {records.kind}", strange_one, bounded=bounded)
 
-        return Session(base=records.base(), run=run, pairs=pairs, local=False)
+        return Session(base=records.base(), run=run, pairs=pairs, local=False, own_noise=own_noise)
 
     return started
 
@@ -538,7 +539,7 @@ def boxed(draw: random.Random, _: Path) -> Session:
             name, value = strange(draw)
             yield Pair(name, changed(value))
 
-    return Session(base=hold(base), run=mechanism.release, pairs=pairs, local=False)
+    return Session(base=hold(base), run=mechanism.release, pairs=pairs, local=False, own_noise=True)
 
 
 def windows(draw: random.Random, _: Path) -> Session:
@@ -560,7 +561,7 @@ def windows(draw: random.Random, _: Path) -> Session:
             # A reading is in several windows, each of which is paid for.
             yield Pair(name, [*base[:place], value, *base[place + 1 :]])
 
-    return Session(base=base, run=run, pairs=pairs, local=False, account=account)
+    return Session(base=base, run=run, pairs=pairs, local=False, account=account, own_noise=True)
 
 
 def examples(draw: random.Random, _: Path) -> Session:
@@ -650,6 +651,7 @@ DOORS: list[Door] = [
             labels=True,
             named=_levels,
             published=_theta,
+            own_noise=True,
         ),
     ),
     Door("durations", (f"{MODELS}PrivateLinearRegression.fit",), durations, pairs=2),

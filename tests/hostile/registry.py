@@ -8,7 +8,18 @@ or a name that is in no list here, needs a door or a reason.
 
 from __future__ import annotations
 
-from tests.hostile import apps, budgets, cells, clients, columns, frames, learning, releases, tables
+from tests.hostile import (
+    apps,
+    budgets,
+    cells,
+    clients,
+    columns,
+    frames,
+    learning,
+    releases,
+    server,
+    tables,
+)
 from tests.hostile.harness import Door
 from tests.hostile.public import parameters, public
 
@@ -22,6 +33,7 @@ DOORS: list[Door] = [
     *frames.DOORS,
     *budgets.DOORS,
     *apps.DOORS,
+    *server.DOORS,
 ]
 
 _PUBLIC = """

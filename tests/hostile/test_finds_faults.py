@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.boundary.values import as_double
+from discreet.cli import release
 from discreet.core import events
 from discreet.core.errors import OutOfDomain
 from discreet.data import csv_records, source
@@ -31,6 +32,8 @@ from discreet.models.dp_sgd import estimators
 from discreet.models.pate import classifier
 from discreet.models.regression import _row_sources
 from discreet.ranges.stream import file as stream_file
+from discreet.server import table_registry
+from discreet.server.config import TableConfig
 from tests.hostile.harness import Tried, try_session
 from tests.hostile.registry import DOORS
 
@@ -185,6 +188,27 @@ def _header_as_text(path: Path) -> Any:
     return csv_records.CsvHeader(line=text, end=line[len(text) :])
 
 
+def _rows_counted(patched: pytest.MonkeyPatch) -> None:
+    """A table that was shown with as many rows as it has."""
+    right = table_registry.table_info
+
+    def table_info(config: TableConfig, **more: Any) -> Any:
+        return replace(right(config, **more), rows=Path(config.source).read_bytes().count(b"\n"))
+
+    patched.setattr(table_registry, "table_info", table_info)
+
+
+def _rows_told(patched: pytest.MonkeyPatch) -> None:
+    """A release that said of how many rows it is."""
+    right = release.account_text
+
+    def account_text(account: Any) -> str:
+        (folder,) = Path(account._store._path).parent.glob("people.csv")
+        return f"{right(account)}, {len(folder.read_bytes().splitlines())} rows"
+
+    patched.setattr(release, "account_text", account_text)
+
+
 def _label_by_type(value: object) -> str:
     found = str(value)
     return "" if "\udfff" in found or "\ud800" in found else found
@@ -195,7 +219,7 @@ def _black_box_as_a_whole(self: Any, private: Any) -> Any:
 
 
 FAULTS = [
-    Fault("NaN in Parquet", "parquet of pyarrow", _nan_by_statistics, seed=15),
+    Fault("NaN in Parquet", "parquet of pyarrow", _nan_by_statistics, seed=19),
     Fault("NaN in Parquet of Polars", "parquet of polars", _nan_by_statistics, seed=15, slow=True),
     Fault(
         "NaN in a relation of a file",
@@ -238,6 +262,15 @@ FAULTS = [
         "units of a stream", "stream events", _setting(stream_file, "_numbered", _units_of_a_stream)
     ),
     Fault("raw CSV", "csv", _setting(source, "is_plain", lambda *_: True)),
+    Fault(
+        "raw CSV under a server",
+        "over HTTP",
+        _setting(source, "is_plain", lambda *_: True),
+        seed=3,
+        slow=True,
+    ),
+    Fault("rows counted for a page", "over HTTP", _rows_counted),
+    Fault("rows counted for a message", "command line", _rows_told, seed=5),
     Fault("a header as text", "csv", _setting(source, "read_header", _header_as_text), slow=True),
     Fault(
         "ids that became doubles",
