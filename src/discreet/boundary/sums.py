@@ -26,6 +26,11 @@ def exact_sum(values: Ints) -> int:
     return (int((values >> 32).sum()) << 32) + int((values & _LOW).sum())
 
 
+def narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers in 64 bits where they fit, else as Python integers."""
+    return values.astype(np.int64) if largest(values) <= _INT64 else values
+
+
 def exact_dot(left: Ints, right: Ints) -> int:
     """Return the sum of products as a Python integer."""
     if largest(left) * largest(right) * max(left.size, 1) <= _INT64:

@@ -10,22 +10,30 @@ import numpy as np
 from discreet.data._float_columns import Ints, Piece, of_batch
 from discreet.data._spark.engine import STATE, Worker, added
 
+_BITS = 32
+
 
 def add_up(frame: Any, columns: list[str], piece: Piece, *, start: Ints) -> Ints:
     """``start`` plus the sum of ``piece`` over the rows. Workers need discreet installed."""
-    size = len(start)
+    size = 2 * len(start)
     states = added(frame, columns, cast="double", add=_adding(piece, size), merge=_merging(size))
     total = start.copy()
     for state in states:
-        total += np.frombuffer(state, dtype=np.int64)
+        high, low = np.split(np.frombuffer(state, dtype=np.int64).astype(start.dtype), 2)
+        total += (high << _BITS) + low
     return total
+
+
+def _halves(values: Ints) -> Ints:
+    """High and low halves of whole numbers: their sums have room for any number of rows."""
+    return np.concatenate((values >> _BITS, values & (1 << _BITS) - 1))
 
 
 def _adding(piece: Piece, size: int) -> Worker:
     """What a worker does with a partition."""
 
     def add(batches: Iterable[Any]) -> Iterator[Any]:
-        yield from _one(size, batches, lambda batch: piece(of_batch(batch)))
+        yield from _one(size, batches, lambda batch: _halves(piece(of_batch(batch))))
 
     return add
 

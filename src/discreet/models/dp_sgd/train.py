@@ -442,7 +442,7 @@ _ROWS = 1 << 10
 _NOISE = 1 << 20
 _COINS = 1 << 25
 _FINEST_PARAMETER = 26
-# Sums stay within this range and noisy sums are cut to it: noise that was itself cut, at twice the
+# Sums are cut to this range and noisy sums are cut to it: noise that was itself cut, at twice the
 # range, then shows nothing of the sum.
 RANGE = 1 << 61
 # Seed of the records that a certificate makes up.
@@ -493,7 +493,8 @@ def descend(steps: Steps, targets: Floats, *, run: TrainingRun, rng: RandomSourc
 
     def noisy_sum(theta: Floats) -> NDArray[np.int64]:
         chosen, noise = next(draws)
-        return batch.sum(theta, chosen) + noise
+        # The ends of the range for what is beyond: it brings sums of neighbors no further apart.
+        return np.clip(batch.sum(theta, chosen), -RANGE, RANGE) + noise
 
     return follow(noisy_sum, run=run, features=steps.shape[1])
 
@@ -541,8 +542,8 @@ class Batch:
 
     def __init__(self, *, steps: Steps, targets: Floats, run: TrainingRun) -> None:
         grid = SlopeGrid(clip=run.clip)
-        if len(steps) * grid.sensitivity > RANGE:
-            raise OutOfDomain("X has too many rows for exact sums: at most 2**31.")
+        if len(steps) * grid.sensitivity >= 1 << 63:
+            raise OutOfDomain("X has too many rows for exact sums: at most 2**33.")
         self.steps, self.targets = steps, targets
         self.caps = grid.caps(steps)
         self.slopes = whole_slopes(run.objective, grid)

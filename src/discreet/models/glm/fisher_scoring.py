@@ -41,7 +41,7 @@ from discreet.models.glm.weighted_rows import (
     sums_size,
     whole_parameters,
 )
-from discreet.models.regression._row_sources import RowSource
+from discreet.models.regression._row_sources import RowSource, exact_sums
 from discreet.models.regression.sufficient_statistics import gaussian_budget, gaussians
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import BudgetChange
@@ -304,8 +304,7 @@ class ScoringPlan:
         *,
         size: int,
     ) -> Floats:
-        # Python integers between the pieces: how many rows there are decides about no error.
-        exact = rows.add_up(piece, start=np.zeros(size, dtype=object))
+        exact = exact_sums(rows, piece, size=size)
         return np.asarray(noise.release(exact, rng=rng), dtype=np.float64)
 
     # ── What the last step says ──────────────────────────────────────────────────────────────────

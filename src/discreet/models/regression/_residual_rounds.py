@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.models._model_inputs import Floats
 from discreet.models.regression._row_lattice import CHUNK, Ints, RowLattice, RowMap
-from discreet.models.regression._row_sources import ArrayRows, RowSource, empty
+from discreet.models.regression._row_sources import ArrayRows, RowSource, exact_sums
 from discreet.noise.random_source import RandomSource
 
 # Coefficients on the grid: below 2**23 steps of 2**-16, so that predictions stay below 2**53.
@@ -132,7 +132,7 @@ def noisy_gram(
 ) -> Floats:
     """The Gram matrix with symmetric noise, in mapped units (K9, shape c)."""
     size = lattice.columns
-    exact = rows.add_up(gram, start=empty(size * size))
+    exact = exact_sums(rows, gram, size=size * size)
     noisy = np.asarray(noise.release(exact, rng=rng), dtype=np.float64).reshape(size, size)
     return np.asarray((noisy + noisy.T) / (2 * lattice.steps**2))
 
@@ -159,7 +159,7 @@ def descend(
     first = len(noises) // 2
     for turn, noise in enumerate(noises):
         piece = partial(products, steps_of(theta, grid), clip)
-        exact = rows.add_up(piece, start=empty(grid.columns))
+        exact = exact_sums(rows, piece, size=grid.columns)
         noisy = np.asarray(noise.release(exact, rng=rng), dtype=np.float64)
         theta = theta + step @ (noisy / (grid.steps * grid.target_steps))
         if turn >= first:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.boundary.sums import narrow
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import NeighboringRelation
@@ -26,7 +27,6 @@ from discreet.models._model_inputs import Floats
 
 STEPS = 1 << 14
 """Steps between the center and the edge of the ball of features."""
-LARGEST_TOTAL = 1 << 61
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +113,6 @@ class RowLattice:
     def count_steps(self) -> int:
         """Steps that one row adds to the count. The intercept counts by itself."""
         return 0 if self.intercept else self.row_squared // 4
-
-    @property
-    def most_rows(self) -> int:
-        """Largest number of rows whose sums fit 64 bits."""
-        return LARGEST_TOTAL // max(self.row_squared, self.target_squared, 1)
 
     def joint(self, relation: NeighboringRelation) -> int:
         """Compute the squared sensitivity of matrix, products and count together.
@@ -445,11 +440,12 @@ class MomentSums:
         500
     """
 
-    total: Ints
+    total: NDArray[Any]
     rows: int
 
     def __add__(self, other: MomentSums) -> MomentSums:
-        return MomentSums(self.total + other.total, self.rows + other.rows)
+        total = narrow(self.total.astype(object) + other.total)
+        return MomentSums(total, self.rows + other.rows)
 
     def __repr__(self) -> str:
         return "Sums(private)"
@@ -476,7 +472,11 @@ def flat_sums(rows: RowMap, x: Floats, y: Floats) -> Ints:
     return total
 
 
-def read_sums(lattice: RowLattice, flat: Ints) -> MomentSums:
+_PART = 1 << 24
+"""Rows whose sums of products have room in 64 bits."""
+
+
+def read_sums(lattice: RowLattice, flat: NDArray[Any]) -> MomentSums:
     """The sums in an array of `flat_sums`."""
     size = lattice.columns + lattice.outputs
     return MomentSums(flat[:-1].reshape(size, size), int(flat[-1]))
@@ -503,4 +503,6 @@ def sum_moments(rows: RowMap, x: Floats, y: Floats) -> MomentSums:
         >>> regression.sum_moments(model.moments_.map, X, X[:, :1]).total.shape
         (4, 4)
     """
-    return read_sums(rows.lattice, flat_sums(rows, x, y))
+    parts = range(0, len(x), _PART) or [0]
+    flat = [flat_sums(rows, x[i : i + _PART], y[i : i + _PART]).astype(object) for i in parts]
+    return read_sums(rows.lattice, narrow(np.add.reduce(flat)))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.boundary.owners import NOBODY, check_owner_type, number_owners
+from discreet.boundary.sums import narrow
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
 from discreet.data._float_columns import add_up, check_columns, read_frame
@@ -127,8 +128,24 @@ def _length(values: Any) -> tuple[int, ...] | None:
 
 
 def empty(size: int) -> Ints:
-    """Zeros to start from."""
+    """Zeros to start from: for counts, which have room in 64 bits whatever is counted."""
     return np.zeros(size, dtype=np.int64)
+
+
+class Addable(Protocol):
+    """Rows in one form or another, which are added up piece by piece."""
+
+    def add_up(self, piece: Any, *, start: Ints) -> Ints:
+        """``start`` plus the sum of ``piece`` over all pieces of the table."""
+
+
+def exact_sums(rows: Addable, piece: Callable[..., Ints], *, size: int) -> NDArray[Any]:
+    """The sum of ``piece`` over all rows: in 64 bits, or as Python integers.
+
+    How many rows there are decides about no error: noise takes what is beyond its range for the end
+    of the range, which brings the sums of neighbors no further apart.
+    """
+    return narrow(rows.add_up(piece, start=np.zeros(size, dtype=object)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

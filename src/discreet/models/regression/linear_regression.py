@@ -54,7 +54,7 @@ from discreet.models.regression._row_sources import (
     ArrayRows,
     RowSource,
     check_units,
-    empty,
+    exact_sums,
     named_rows,
 )
 from discreet.models.regression.ssp_and_adassp import (
@@ -480,7 +480,7 @@ class PrivateLinearRegression(LinearEstimator):
         with reserve_if_charged(self.account, plan.guarantee, label=self.label, rng=source) as held:
             mapped = row_map(rows, plan, declared=declared, rng=source)
             size = (plan.lattice.columns + plan.lattice.outputs) ** 2 + 1
-            flat = rows.add_up(partial(flat_sums, mapped), start=empty(size))
+            flat = exact_sums(rows, partial(flat_sums, mapped), size=size)
             sums = read_sums(plan.lattice, flat)
             if plan.rows_public:
                 # A number that misfits lowered would tell of them.

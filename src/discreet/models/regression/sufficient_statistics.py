@@ -45,7 +45,7 @@ from discreet.models.regression._row_lattice import (
     RowMap,
     sum_moments,
 )
-from discreet.models.regression._row_sources import RowSource, empty
+from discreet.models.regression._row_sources import RowSource, exact_sums
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import BudgetChange, Noise, QueryBudget, budget
 
@@ -351,7 +351,7 @@ class SufficientStatisticsPlan:
 
         Raises:
             InvalidArgument: `rows` has another lattice than the plan.
-            OutOfDomain: There are too many rows for 64-bit sums.
+            OutOfDomain: AdaSSP was given more than 2**38 numbers.
 
         Privacy:
             The release satisfies `guarantee` under the plan's relation. This method charges no
@@ -382,14 +382,12 @@ class SufficientStatisticsPlan:
         grid = self.lattice
         if rows.lattice != grid:
             raise InvalidArgument("rows must be coded on the lattice of the plan.")
-        if sums.rows > grid.most_rows:
-            raise OutOfDomain("The sums of so many rows do not fit 64 bits.")
         source = resolve_rng(rng)
         d, k = grid.columns, grid.outputs
         exact = [sums.total[:d, :d].ravel(), sums.total[:d, d:].ravel()]
         counted = not self.rows_public and grid.count_steps > 0
         if counted:
-            exact.append(np.array([sums.rows * grid.count_steps], dtype=np.int64))
+            exact.append(np.array([sums.rows * grid.count_steps]))
         noisy = np.asarray(self.joint.release(np.concatenate(exact), rng=source), dtype=np.float64)
         matrix = noisy[: d * d].reshape(d, d)
         squares = None
@@ -470,7 +468,7 @@ class SufficientStatisticsPlan:
         clips = tuple(largest)
         piece = partial(residual_products, steps_of(theta, grid), clips)
         coded = partial(_coded, piece, moments.map)
-        exact = rows.add_up(coded, start=empty(grid.outputs * grid.columns**2))
+        exact = exact_sums(rows, coded, size=grid.outputs * grid.columns**2)
         noisy = np.asarray(self.residuals.release(exact, rng=source), dtype=np.float64)
         unit = np.square(np.array(clips) / grid.target_steps) * COARSE**2 / (LEVELS * grid.steps**2)
         found = noisy.reshape(grid.outputs, grid.columns, grid.columns) * unit[:, None, None]
