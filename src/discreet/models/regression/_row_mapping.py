@@ -290,18 +290,20 @@ def _histograms(
     size = len(low) * (BINS + 2)
     # A hair less than so many bins a unit: the upper end belongs to the last bin.
     steps = BINS * (1 - 2.0**-40) / (high - low)
+    # Beyond the bounds a value is at them: outside of the window only where that is narrower.
+    first, last = np.where(low > lower, -1.0, 0.0), np.where(high < upper, BINS, BINS - 1.0)
     total = np.zeros(size, dtype=np.int64)
     for start in range(0, len(x), CHUNK):
         columns = [*x[start : start + CHUNK].T, *y[start : start + CHUNK].T]
         held = np.empty((len(columns), len(columns[0])))
         # Column by column: one bound at a time is several times faster than a row of bounds.
-        for place, (values, own) in enumerate(zip(held, columns, strict=True)):
-            np.clip(own, lower[place], upper[place], out=values)
-            np.subtract(values, low[place], out=values)
-            np.multiply(values, steps[place], out=values)
-            np.floor(values, out=values)
-            np.clip(values, -1.0, float(BINS), out=values)
-            np.add(values, place * (BINS + 2) + 1, out=values)
+        with np.errstate(over="ignore"):  # beyond the largest double is far away
+            for place, (values, own) in enumerate(zip(held, columns, strict=True)):
+                np.subtract(own, low[place], out=values)
+                np.multiply(values, steps[place], out=values)
+                np.floor(values, out=values)
+                np.clip(values, first[place], last[place], out=values)
+                np.add(values, place * (BINS + 2) + 1, out=values)
         total += np.bincount(held.ravel().astype(np.intp), minlength=size)
     return total
 
@@ -317,10 +319,14 @@ def _box(counts: Floats, *, std: float, doubt: float) -> tuple[int, int] | None:
     for size in _MERGED:
         merged = counts[1:-1].reshape(-1, size).sum(axis=1)
         paid = np.concatenate(([0.0], np.cumsum(merged - std * math.sqrt(size))))
-        gains = np.triu(paid[None, :] - paid[:, None], 1)
-        first, last = divmod(int(gains.argmax()), len(paid))
-        surely = merged[first:last].sum() - doubt * std * math.sqrt(size * max(last - first, 1))
-        if last > first and surely > _CLEARLY * most:
+        # The largest of what stands after each place.
+        gains = np.maximum.accumulate(paid[:0:-1])[::-1] - paid[:-1]
+        first = int(gains.argmax())
+        if gains[first] <= 0:
+            continue
+        last = first + 1 + int((paid[first + 1 :] - paid[first]).argmax())
+        surely = merged[first:last].sum() - doubt * std * math.sqrt(size * (last - first))
+        if surely > _CLEARLY * most:
             best, most = (first * size, last * size - 1), surely
     return best
 
