@@ -66,7 +66,7 @@ class RangeCertificate:
 def certify_table(
     low: ArrayLike, high: ArrayLike, *, width: Number, adjacency: Adjacency = "replace"
 ) -> RangeCertificate:
-    """Check a table of ranges, one axis for each position, exactly (A44 i).
+    """Check a table of ranges, one axis for each position, exactly.
 
     Neighbors differ in one position: by anything (``replace``) or by one cell (``step``). Doubles
     are taken as the rationals they are.
@@ -148,7 +148,7 @@ def _beside(low: NDArray[Any], high: NDArray[Any], axis: int) -> tuple[Any, Pair
 def certify_all(
     ranges: OutputRanges, metric: Metric, values: Sequence[float], *, positions: int
 ) -> RangeCertificate:
-    """Check every input with these values, one attribute, and all its neighbors (A44 ii).
+    """Check every input with these values, one attribute, and all its neighbors.
 
     A proof for a domain of these values; with the odd ones among them, for what stands for them.
     """
@@ -190,7 +190,7 @@ def _neighbors(
 def certify_drawn(
     ranges: OutputRanges, metric: Metric, examples: ArrayLike, *, pairs: int = 2000, seed: int = 0
 ) -> RangeCertificate:
-    """Try drawn neighbors, odd inputs and hostile functions: evidence, not proof (A44 ii).
+    """Try drawn neighbors, odd inputs and hostile functions: evidence, not proof.
 
     ``examples`` are public inputs; pairs are made from them by mixing, by odd values and by new
     ones, and clipped with functions that return odd values on purpose.
@@ -252,7 +252,7 @@ def _changed(metric: Metric, one: Floats, public: Floats, rng: np.random.Generat
 
 
 def loss_at_worst(*, width: int, scale: Number) -> Fraction:
-    """The largest log-ratio of two outputs with discrete Laplace noise, exactly (A44 iv).
+    """The largest log-ratio of two outputs with discrete Laplace noise, exactly.
 
     The masses are proportional to ``exp(-|k| / scale)``: two centers ``width`` steps apart have
     ratios up to ``exp(width / scale)``, attained at every output beyond one of them.

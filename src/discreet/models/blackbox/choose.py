@@ -1,4 +1,4 @@
-"""Which ranges, how wide, with which distance: chosen on public data alone (A42).
+"""Which ranges, how wide, with which distance: chosen on public data alone.
 
 Every method is fitted to some public inputs and judged on others, by the error of what would be
 released: clipping, noise and all. A public constant and one window for all inputs always take
@@ -126,8 +126,8 @@ def _distances(metric: Metric, held: bytes, shape: tuple[int, ...]) -> Floats:
 class LipschitzMethod:
     """Centers on public anchors, and ranges around their extension.
 
-    Where a neighbor changes a record, a range is what all other records allow (A35); for finer
-    neighbors it is a tube around the extension (A37).
+    Where a neighbor changes a record, a range is what all other records allow; for finer
+    neighbors it is a tube around the extension.
     """
 
     metric: Metric
@@ -169,7 +169,7 @@ class LipschitzMethod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalFitMethod:
-    """Ranges fitted directly at the anchors, cell by cell (A33)."""
+    """Ranges fitted directly at the anchors, cell by cell."""
 
     metric: Metric
     width: int
@@ -194,7 +194,7 @@ class IntervalFitMethod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeEnvelopeMethod:
-    """Ranges around a tree, or around the mean of trees, from their leaves alone (A38)."""
+    """Ranges around a tree, or around the mean of trees, from their leaves alone."""
 
     trees: tuple[Any, ...]
     origin: float
@@ -257,7 +257,7 @@ MOST_COLUMNS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdditiveMethod:
-    """Contributions of the records, added up (A35), or curves of counts (A37)."""
+    """Contributions of the records, added up, or curves of counts."""
 
     metric: Metric
     slope: int

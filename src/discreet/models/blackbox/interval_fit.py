@@ -33,7 +33,7 @@ class IntervalFit:
     """Ranges at the anchors with ``high_j - low_k <= width * max(1, d_jk)``, and their loss.
 
     ``loss`` is the total distance of y to the ranges; no mechanism that clips to ranges and has
-    this sensitivity has a loss below ``loss - gap`` (A33).
+    this sensitivity has a loss below ``loss - gap``.
     """
 
     low: Floats
@@ -77,8 +77,7 @@ def best_width(y: ArrayLike, distances: ArrayLike, *, epsilon: Number) -> Interv
 
     The objective is convex and piecewise linear in the width, and the assignment at one width is a
     line below it. Where a falling and a rising line cross is tried next, until the crossing lies on
-    the objective: that is its least. It may be at zero: then the best answer is a public constant
-    (A33).
+    the objective: that is its least. It may be at zero: then the best answer is a public constant.
     """
     values, apart = _pairs(y, distances)
     price = 1 / float(positive("epsilon", epsilon))
@@ -264,7 +263,7 @@ def _lines(metric: Metric, coordinates: Ints) -> list[_Line]:
 
 
 def certify_intervals(low: Ints, high: Ints, distances: Ints, *, width: int) -> None:
-    """Refuse ranges at anchors that break one of the inequalities, in integers (A33, A44).
+    """Refuse ranges at anchors that break one of the inequalities, in integers.
 
     These checks certify every area, also those without an anchor, by the proof of IntervalClip.
     """

@@ -1,6 +1,6 @@
 """A surrogate of bounded slope: fitted exactly at public anchors, extended to all inputs.
 
-All inputs here are public. Privacy never depends on what these functions return (A31); the proof
+All inputs here are public. Privacy never depends on what these functions return; the proof
 of optimality is the gap to a dual solution.
 """
 
@@ -135,7 +135,7 @@ class Extension:
 
 
 class TubeClip(MetricRanges):
-    """Ranges of fixed width around the surrogate, for any metric (A37).
+    """Ranges of fixed width around the surrogate, for any metric.
 
     >>> from discreet.models.blackbox.metrics import UnitCount
     >>> cars = TubeClip(anchors=[[5, 7]], centers=[60], slope=1, width=1, metric=UnitCount())
@@ -219,7 +219,7 @@ def fit_centers(
 
     ``loss`` sums ``absolute`` or ``squared`` deviations, takes the ``largest``, or sums what
     deviates by more than ``tube``. Whole ``weights`` repeat a sample. If y and slope times
-    distances are whole, so are the centers of the sums of absolute deviations (A30).
+    distances are whole, so are the centers of the sums of absolute deviations.
 
     >>> fit_centers([0, 10], [[0, 1], [1, 0]], 4).centers
     array([3., 7.])
@@ -268,7 +268,7 @@ def _weighted(
 
 
 def _largest(y: Floats, rise: Floats) -> CenterFit:
-    """Half the largest excess of a difference over what the slope allows; no search (A30)."""
+    """Half the largest excess of a difference over what the slope allows; no search."""
     excess = y[:, None] - y[None, :] - rise
     radius = max(0.0, float(excess.max()) / 2)
     upper = (y + radius + rise).min(axis=1)
@@ -279,7 +279,7 @@ def _largest(y: Floats, rise: Floats) -> CenterFit:
 
 
 def _absolute(y: Floats, rise: Floats, tube: float) -> CenterFit:
-    """Pair what is too high with what is too low, as dearly as possible (A32)."""
+    """Pair what is too high with what is too low, as dearly as possible."""
     # Theorem: the least loss is the largest weight of an assignment of samples i to samples j,
     #   where a pair weighs `max(0, y_i - y_j - 2 tube - rise_ij)`.
     # Proof: the dual of the linear program is a flow from samples that are pulled down to samples
@@ -346,7 +346,7 @@ def _tightened(ceiling: Floats, rise: Floats, pairs: tuple[Indices, Indices]) ->
 
 
 def _squared(y: Floats, rise: Floats) -> CenterFit:
-    """Least squares: the constraints that bind are found in rounds, each solved exactly (A30).
+    """Least squares: the constraints that bind are found in rounds, each solved exactly.
 
     Projecting onto finitely many half-spaces is a non-negative least squares problem (Lawson and
     Hanson 1974, chapter 23). Between rounds, what does not bind is dropped and what is violated

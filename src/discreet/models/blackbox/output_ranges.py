@@ -42,7 +42,7 @@ class OutputRanges(ABC):
     @property
     @abstractmethod
     def hull(self) -> tuple[int, int]:
-        """Public bounds of all ranges, in steps: for clipping after the noise (A47)."""
+        """Public bounds of all ranges, in steps: for clipping after the noise."""
 
     @property
     @abstractmethod
@@ -76,7 +76,7 @@ class MetricRanges(OutputRanges):
 def common(doubled: Ints, *, spread: int, unit: int = ONE) -> tuple[Ints, Ints]:
     """What the intervals ``(doubled -+ spread) / 2`` of each row share; ``unit`` of them: a step.
 
-    Floor at both ends: rounding inward would make single points off the grid empty (A43).
+    Floor at both ends: rounding inward would make single points off the grid empty.
     """
     low: Ints = (doubled.max(axis=1) - spread) // (2 * unit)
     high: Ints = (doubled.min(axis=1) + spread) // (2 * unit)
@@ -84,7 +84,7 @@ def common(doubled: Ints, *, spread: int, unit: int = ONE) -> tuple[Ints, Ints]:
 
 
 def clip_to_range(values: ArrayLike, low: Ints, high: Ints, *, step: Fraction) -> Ints:
-    """Values in whole steps, between the ends; what is not finite goes to the middle (A17)."""
+    """Values in whole steps, between the ends; what is not finite goes to the middle."""
     try:
         floats: Floats = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -142,7 +142,7 @@ def check_anchors(metric: Metric, anchors: ArrayLike, many: int) -> Floats:
 
 
 def slope_and_width(slope: int, width: int) -> tuple[int, int]:
-    """``0 <= slope <= width``: with a steeper slope ranges would be empty (A35 i)."""
+    """``0 <= slope <= width``: with a steeper slope ranges would be empty."""
     slope, width = count("slope", slope, minimum=0), count("width", width, minimum=0)
     if slope > width:
         raise InvalidArgument(f"slope must not exceed width={width}, got {slope}.")
@@ -179,7 +179,7 @@ _FAR = 1 << 40
 
 
 class ConstantRange(OutputRanges):
-    """The same range everywhere, whatever a neighbor is (A42, lambda = 0)."""
+    """The same range everywhere, whatever a neighbor is."""
 
     # Theorem: clipped answers differ by at most `width`. Proof: they lie in one interval.
 

@@ -411,7 +411,7 @@ class TreeLeaves:
         return np.concatenate([low, high], axis=-1)
 
     def apart(self) -> Ints:
-        """How many positions every input of one box must change to come into another (A1 v).
+        """How many positions every input of one box must change to come into another.
 
         Those at which the projections do not meet: (leaves, leaves).
         """

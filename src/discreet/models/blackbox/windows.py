@@ -1,4 +1,4 @@
-"""Windows of a stream: how often a reading is used, what that costs, and a stop in time (A46)."""
+"""Windows of a stream: how often a reading is used, what that costs, and a stop in time."""
 
 from __future__ import annotations
 

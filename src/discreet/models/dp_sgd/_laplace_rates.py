@@ -1,9 +1,9 @@
 """Learning rates and the Laplace noise that goes with them.
 
 Step t = 1, 2, ... of a run uses ``rates[t - 1]``. A power schedule has the rates ``start (1 +
-t)**-decay`` for t = 0, 1, ... and guarantees ``epsilon t**growth`` for iterate t (C39, C41).
+t)**-decay`` for t = 0, 1, ... and guarantees ``epsilon t**growth`` for iterate t.
 
-Noise that follows the rates (C36) has a guarantee for *one* iterate: it is published, all others
+Noise that follows the rates has a guarantee for *one* iterate: it is published, all others
 are forgotten, and their number is fixed in advance.
 """
 
@@ -165,7 +165,7 @@ def schedule_sums(rates: ArrayLike, *, scales: ArrayLike) -> ScheduleSums:
     """``1/sum eta``, ``sum eta^2 / sum eta`` and ``sum (eta gamma)^2 / sum eta``.
 
     ``scales[t - 1]`` is the noise of step t, which uses ``rates[t - 1]``: the published sum pairs
-    ``gamma_t`` with ``eta_t``, one step off (M25).
+    ``gamma_t`` with ``eta_t``, one step off.
     """
     eta, gamma = positives("rates", rates), np.asarray(scales, dtype=np.float64)
     if gamma.shape != eta.shape:
@@ -179,7 +179,7 @@ def schedule_sums(rates: ArrayLike, *, scales: ArrayLike) -> ScheduleSums:
 
 
 def measured_exponents(schedule: PowerSchedule, *, steps: int, factor: int = 10) -> Exponents:
-    """The slopes of the three sums between ``steps`` and ``factor`` times as many (E9)."""
+    """The slopes of the three sums between ``steps`` and ``factor`` times as many."""
     few, many = count("steps", steps), count("steps", steps) * count("factor", factor, minimum=2)
     rates = schedule.rates(many)
     scales = noise_scales(rates, growths=schedule.growths(many), diameter=1.0, epsilon=1.0)
@@ -199,7 +199,7 @@ def measured_exponents(schedule: PowerSchedule, *, steps: int, factor: int = 10)
 
 
 def best_laplace_scales(rates: ArrayLike, *, sensitivity: float, epsilon: float) -> Floats:
-    """Laplace scales that minimize the noise term for one epsilon over the whole run (C41)."""
+    """Laplace scales that minimize the noise term for one epsilon over the whole run."""
     # Theorem: `gamma_t = (D/eps) eta_t**(-2/3) sum_j eta_j**(2/3)` minimizes
     #   `sum eta_t^2 gamma_t^2` under `sum D/gamma_t = eps`.
     # Proof: both are convex in the epsilons `e_t = D/gamma_t`; Lagrange: `eta_t^2 / e_t^3` is the
@@ -212,7 +212,7 @@ def best_laplace_scales(rates: ArrayLike, *, sensitivity: float, epsilon: float)
 
 
 def best_gaussian_sigmas(rates: ArrayLike, *, sensitivity: float, rho: float) -> Floats:
-    """Gaussian sigmas that minimize the noise term for one rho over the whole run (C41)."""
+    """Gaussian sigmas that minimize the noise term for one rho over the whole run."""
     # Theorem: `sigma_t^2 = (D^2 / (2 rho)) sum_j eta_j / eta_t` minimizes `sum eta_t^2 sigma_t^2`
     #   under `sum D^2 / (2 sigma_t^2) = rho`; the minimum is `(D sum eta)^2 / (2 rho)`.
     # Proof: Cauchy and Schwarz on `sum eta_t sigma_t / sigma_t`.
@@ -228,8 +228,8 @@ def best_steps(
 ) -> float:
     """The number of steps that minimizes the bound at a constant rate and a constant guarantee.
 
-    ``N = (3 R^2 eps^2 / (4 p eta^2 D^2))**(1/3)``: beyond it, every step makes the bound worse
-    (C39). The noise term is ``2 p (D/eps)^2 eta N^2 / 3`` to the first order.
+    ``N = (3 R^2 eps^2 / (4 p eta^2 D^2))**(1/3)``: beyond it, every step makes the bound worse.
+    The noise term is ``2 p (D/eps)^2 eta N^2 / 3`` to the first order.
     """
     r, e = float(positive("distance", distance)), float(positive("epsilon", epsilon))
     step = float(positive("rate", rate)) * float(positive("diameter", diameter))
@@ -242,7 +242,7 @@ def best_steps(
 def noise_scales(
     rates: ArrayLike, *, diameter: float, epsilon: float, growths: ArrayLike | None = None
 ) -> Floats:
-    """The scale of the Laplace noise of each step, in units of the gradient (C36, 7.10).
+    """The scale of the Laplace noise of each step, in units of the gradient.
 
     ``gamma_t = S_t D / (eta_{t-1} beta_t eps)`` with ``S_t`` the sum of the first t rates: it makes
     iterate t cost ``eps beta_t`` (`marginal_epsilons`).
@@ -330,7 +330,7 @@ def marginal_epsilons(rates: ArrayLike, *, scales: ArrayLike, bound: GradientBou
 
 
 def final_noise_scale(rates: ArrayLike, *, bound: GradientBound, epsilon: float) -> float:
-    """The scale of Laplace noise on the last iterate of a run without any other noise (C42).
+    """The scale of Laplace noise on the last iterate of a run without any other noise.
 
     The same guarantee as the schedule's for its last iterate, with less noise: ``D S_N / eps``.
     """

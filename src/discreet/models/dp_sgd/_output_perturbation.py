@@ -1,4 +1,4 @@
-"""Output perturbation: train without noise, then add noise to the finished model (C42).
+"""Output perturbation: train without noise, then add noise to the finished model.
 
 The sensitivity is how far one record moves the finished model, in L2. It takes Gaussian noise, or
 Laplace noise of sqrt(p) times the scale.

@@ -1,11 +1,11 @@
 """How far a noisy run ends from the minimum: a bound, and simulated runs to compare with.
 
-The bound is on the average of the iterates (C38, C40). The constants of a problem (distance,
+The bound is on the average of the iterates. The constants of a problem (distance,
 variance, minimizer) are computed from the data. A bound made of them is for planning on public or
 synthetic data, and is never published about private data.
 
-The same holds for the simulated runs (C33, C35): there is no guarantee, the stopping rules look at
-the data, and the noise is that of a seeded generator in double precision (C45).
+The same holds for the simulated runs: there is no guarantee, the stopping rules look at
+the data, and the noise is that of a seeded generator in double precision.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def gradient_descent(
     tolerance: float = 1e-8,
     steps: int = 100_000,
 ) -> Floats:
-    """Plain gradient descent until the gradient is small, from zero (C33). Not private.
+    """Plain gradient descent until the gradient is small, from zero. Not private.
 
-    It stops where the data say so, which is why a private run has a fixed number of steps (M26).
+    It stops where the data say so, which is why a private run has a fixed number of steps.
     """
     eta = 1 / objective.smoothness(largest_row(x)) if rate is None else rate
     positive("rate", eta)
@@ -107,7 +107,7 @@ def simulate(  # noqa: PLR0913 - the data, the schedule, the repetitions
 ) -> SimulatedRuns:
     """Stochastic gradient descent on one random record a step, with noise, many runs at once.
 
-    ``scales`` is the noise of each step in units of the gradient; None for no noise. C35, C36.
+    ``scales`` is the noise of each step in units of the gradient; None for no noise.
     """
     eta = positives("rates", rates)
     if objective.outputs != 1:
@@ -230,7 +230,7 @@ def convergence_bound(
     scales: ArrayLike | None,
     noise: Noise = "laplace",
 ) -> ConvergenceBound:
-    """The bound on the expected excess loss of the rate-weighted average of the iterates (C38)."""
+    """The bound on the expected excess loss of the rate-weighted average of the iterates."""
     # Theorem: `(R^2 + 2 sigma^2 sum eta_j^2 + c p sum eta_j^2 gamma_{j+1}^2) / sum eta_j` with
     #   c = 2 for Laplace noise of scale gamma and 1 for Gaussian noise of that deviation.
     # Proof: theory/sgd-convergence. The noise of the step that *uses* rate eta_j is gamma_{j+1}:
@@ -242,7 +242,7 @@ def convergence_bound(
     # A rate that was computed as 1/(4 L) may be above it by its rounding.
     if float(eta.max()) > facts.largest_rate * (1 + 1e-12):
         raise InvalidArgument(
-            f"rates must not exceed 1/(4L) = {facts.largest_rate:g}, got {eta.max():g} (M31)."
+            f"rates must not exceed 1/(4L) = {facts.largest_rate:g}, got {eta.max():g}."
         )
     if noise not in SECOND_MOMENT:
         raise Unsupported(f"noise must be 'laplace' or 'gaussian', got {noise!r}.")
@@ -257,7 +257,7 @@ def convergence_bound(
 def variance_transfer(
     objective: Loss, x: Floats, y: Floats, *, theta: Floats, best: Floats
 ) -> tuple[float, float]:
-    """Both sides of ``E||g_I(theta)||^2 <= 4 L (Psi(theta) - Psi(best)) + 2 sigma^2`` (C40)."""
+    """Both sides of ``E||g_I(theta)||^2 <= 4 L (Psi(theta) - Psi(best)) + 2 sigma^2``."""
     # Needs: records' losses that are convex *and* L-smooth; the printed lemma forgets convexity
     #   (M32).
     left = float((objective.gradient(theta, x, y) ** 2).sum(axis=1).mean())

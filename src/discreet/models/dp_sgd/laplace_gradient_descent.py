@@ -1,4 +1,4 @@
-"""Gradient descent with Laplace noise under pure privacy, accounted as a whole run (C37, C41).
+"""Gradient descent with Laplace noise under pure privacy, accounted as a whole run.
 
 What the schedule of the thesis wanted to be: every step adds discrete Laplace noise to an exact sum
 of gradients in whole numbers, the best noise for the rates under one epsilon for all steps. So all

@@ -1,4 +1,4 @@
-"""Convex losses of linear models, with the constants that privacy and convergence need (C32, C34).
+"""Convex losses of linear models, with the constants that privacy and convergence need.
 
 A record is a row ``x`` of features and a target ``y``. Its loss depends on the parameters only
 through the margins ``z = x . theta`` (one a record; for several classes one a class), so the

@@ -1,4 +1,4 @@
-"""Noisy gradient descent on a strongly convex loss: only the last iterate is released (C44).
+"""Noisy gradient descent on a strongly convex loss: only the last iterate is released.
 
 A step shrinks what is known of earlier ones, so that the cost does not grow without end with the
 number of steps, as composition would have it.

@@ -1,4 +1,4 @@
-"""DP-SGD with a budget for each privacy level: by sampling or by clipping (M37).
+"""DP-SGD with a budget for each privacy level: by sampling or by clipping.
 
 Stricter levels take part less often, or with shorter gradients. The noise is the same for all.
 """

@@ -1,4 +1,4 @@
-"""What a schedule buys: privacy and the terms of the bound against the number of steps (C39).
+"""What a schedule buys: privacy and the terms of the bound against the number of steps.
 
 A plan is made from public or assumed constants (`ConvergenceProblem`) before any record is read.
 """
@@ -280,7 +280,7 @@ def _run_plan(schedule: PowerSchedule, width: float, epsilon: float, rows: int |
 
 
 def drawn_epsilons(epsilons: Floats, *, rows: int | None, batch: int = 1) -> Floats:
-    """Epsilons of steps on a secret fresh batch of ``batch`` out of ``rows`` records (C37)."""
+    """Epsilons of steps on a secret fresh batch of ``batch`` out of ``rows`` records."""
     if rows is None:
         return epsilons
     rate = min(1.0, count("batch", batch) / count("rows", rows))

@@ -1,4 +1,4 @@
-"""Private gradient descent: exact clipped sums of a secret sample, noise in whole numbers (C43).
+"""Private gradient descent: exact clipped sums of a secret sample, noise in whole numbers.
 
 Each step draws every record independently with probability ``rate``, adds up the clipped gradients
 of the drawn ones as whole numbers, adds Gaussian noise that is rounded to whole numbers, and takes

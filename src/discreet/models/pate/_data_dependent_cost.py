@@ -32,7 +32,7 @@ ORDERS: Floats = np.concatenate(
         np.arange(320, 1025, 64),
     ]
 )
-"""Orders by default (M3)."""
+"""Orders by default."""
 _MANY = 1 << 14
 _UP = 1 + 1e-9
 
@@ -93,7 +93,7 @@ def answer_cost(
 def query_cost(
     largest: ArrayLike, *, threshold: Number, sigma: float, share: float, orders: ArrayLike
 ) -> Floats:
-    """The Rényi cost of the test whether the largest count passes, in both directions (M13).
+    """The Rényi cost of the test whether the largest count passes, in both directions.
 
     ``largest``: units of votes. Theorem and proof as in `answer_cost`: of two outcomes the less
     likely has probability at most Phi(-(distance - 1 unit)/sigma), after a move Phi(... + share).

@@ -1,7 +1,7 @@
 """The aggregator with most labels of a wanted quality, found on public or simulated votes.
 
 Never on the private votes: parameters that fit them would reveal something about them, and nothing
-here is charged (M24, M45, T27).
+here is charged.
 """
 
 from __future__ import annotations

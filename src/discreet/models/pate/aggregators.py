@@ -215,7 +215,7 @@ def as_counts(counts: ArrayLike) -> NDArray[np.int64]:
 
 
 def gaussian_log_error(votes: ArrayLike, *, sigma: float) -> Floats:
-    """The logarithm of a bound on the chance that GNMax does not name the plurality (M11).
+    """The logarithm of a bound on the chance that GNMax does not name the plurality.
 
     ``votes``: one histogram, or one in each row.
     """
@@ -224,13 +224,13 @@ def gaussian_log_error(votes: ArrayLike, *, sigma: float) -> Floats:
 
 
 def laplace_log_error(votes: ArrayLike, *, gamma: float) -> Floats:
-    """The logarithm of a bound on the chance that LNMax does not name the plurality (M9)."""
+    """The logarithm of a bound on the chance that LNMax does not name the plurality."""
     gaps = _gaps(votes) * gamma
     return _capped(sp.logsumexp(np.log((2 + gaps) / 4) - gaps, axis=-1), gaps.shape[-1] + 1)
 
 
 def gaussian_cost(log_error: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats:
-    """The data-dependent Rényi cost of GNMax at each order, one row for each query (M12)."""
+    """The data-dependent Rényi cost of GNMax at each order, one row for each query."""
     # Theorem: for the actual data D and any neighbor D', D_a(M(D) || M(D')) is at most this. Not so
     #   in the other direction: that one is governed by the errors on D' (trap T3).
     # Source: Papernot et al. 2018, Theorem 6 with the orders of Proposition 10.
@@ -244,7 +244,7 @@ def gaussian_cost(log_error: ArrayLike, *, sigma: float, orders: ArrayLike) -> F
 
 
 def laplace_cost(log_error: ArrayLike, *, gamma: float, orders: ArrayLike) -> Floats:
-    """The data-dependent Rényi cost of LNMax at each order, one row for each query (M9)."""
+    """The data-dependent Rényi cost of LNMax at each order, one row for each query."""
     lnq, a = np.asarray(log_error, dtype=np.float64)[..., None], np.asarray(orders, dtype=float)
     step = 2 * gamma
     loose = np.minimum(step, 2 * gamma**2 * a)
@@ -260,14 +260,14 @@ def laplace_cost(log_error: ArrayLike, *, gamma: float, orders: ArrayLike) -> Fl
 def threshold_cost(
     largest: ArrayLike, *, threshold: float, sigma: float, orders: ArrayLike
 ) -> Floats:
-    """The data-dependent cost of asking whether the largest count passes a threshold (M13)."""
+    """The data-dependent cost of asking whether the largest count passes a threshold."""
     reach = (np.asarray(largest, dtype=np.float64) - threshold) / sigma
     lnq = np.minimum(sp.log_ndtr(reach), sp.log_ndtr(-reach))
     return gaussian_cost(lnq, sigma=math.sqrt(2) * sigma, orders=orders)
 
 
 def with_share(sigma: float, share: float) -> float:
-    """The noise as owners see it whose data move ``share`` votes: costs depend on the ratio (M19).
+    """The noise as owners see it whose data move ``share`` votes: costs depend on the ratio.
 
     The error probability stays that of the votes and the noise as they are.
     """
@@ -277,7 +277,7 @@ def with_share(sigma: float, share: float) -> float:
 
 
 def classic_epsilon(costs: ArrayLike, *, orders: ArrayLike, delta: float) -> tuple[float, float]:
-    """Epsilon by the conversion of Mironov 2017 that the thesis uses, and its order (M4 a)."""
+    """Epsilon by the conversion of Mironov 2017 that the thesis uses, and its order."""
     a = np.asarray(orders, dtype=np.float64)
     found = np.asarray(costs, dtype=np.float64) + math.log(1 / delta) / (a - 1)
     best = int(np.argmin(found))
@@ -371,7 +371,7 @@ def log_error(counts: ArrayLike, *, scale: Number) -> Floats:
 
 
 def answer_cost(log_error: ArrayLike, *, scale: float, share: float, orders: ArrayLike) -> Floats:
-    """The data-dependent Rényi cost of an answer, in both directions: a diagnosis (M9).
+    """The data-dependent Rényi cost of an answer, in both directions: a diagnosis.
 
     Theorem and proof: the published bound at the votes, and at a neighbor with the same class,
     whose errors there are at most ``e^(2 share / scale)`` times as likely (pure privacy).

@@ -115,7 +115,7 @@ def expected_label_ratio(
 
 
 def vanishing_label_ratio(share: float, *, ratio: float, part: float) -> float:
-    """Labels for each label of the stricter limit when its teachers sit out (M21, M41).
+    """Labels for each label of the stricter limit when its teachers sit out.
 
     ``share``: of the generous level; ``ratio``: of the two rho; ``part``: of the votes that the
     strict teachers take part in.
@@ -127,7 +127,7 @@ def vanishing_label_ratio(share: float, *, ratio: float, part: float) -> float:
 def copies(
     sensitivities: Mapping[str, float], *, tolerance: float = 0.05, most: int = 20
 ) -> dict[str, int]:
-    """The fewest copies of each record whose numbers are near the ratios (M20)."""
+    """The fewest copies of each record whose numbers are near the ratios."""
     smallest = min(sensitivities.values())
     ratios = {name: value / smallest for name, value in sensitivities.items()}
     for times in range(1, count("most", most) + 1):
@@ -141,7 +141,7 @@ def copies(
 
 
 def scale_aggregator(aggregator: ConfidentGNMax, factor: float | Fraction) -> ConfidentGNMax:
-    """The rule for ``factor`` times as much weight in all: the same noise in proportion (M25)."""
+    """The rule for ``factor`` times as much weight in all: the same noise in proportion."""
     times = positive("factor", factor)
     return ConfidentGNMax(
         threshold=finite("threshold", aggregator.threshold) * times,
@@ -157,7 +157,7 @@ def balance(
     tolerance: float = 0.01,
     rounds: int = 50,
 ) -> dict[str, float]:
-    """Sensitivities at which all levels reach their limits together, by trying (M24 iii).
+    """Sensitivities at which all levels reach their limits together, by trying.
 
     ``spend`` runs votes that are simulated or from public data, never the private ones, with these
     sensitivities, and says each level's epsilon at the end.

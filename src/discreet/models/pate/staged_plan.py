@@ -1,6 +1,6 @@
 """Plans that go on without the levels that have spent their budgets, and plans with turns.
 
-Both are fixed before the first vote (M21, M26): how many queries and answers of which kind there
+Both are fixed before the first vote: how many queries and answers of which kind there
 are at most is public, and so is what each level pays for them.
 """
 
@@ -233,7 +233,7 @@ def queries_for(answers: int, answered_share: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPlan:
-    """Item t is voted on by those whose turn it is in slot t of the cycle (M21)."""
+    """Item t is voted on by those whose turn it is in slot t of the cycle."""
 
     # Theorem: a run keeps `guarantee`, and so does its length.
     # Proof: each slot has at most `slot_queries` questions and `slot_answers` answers, fixed

@@ -1,6 +1,6 @@
 """Which teacher learns from which owners, and in which votes a teacher takes part.
 
-The assignment is public, and for each owner a function of the owner alone (M7).
+The assignment is public, and for each owner a function of the owner alone.
 """
 
 from __future__ import annotations
@@ -386,7 +386,7 @@ def assign_hybrid(
 
 
 def drop_levels(assignment: TeacherAssignment, levels: Collection[str]) -> TeacherAssignment:
-    """The assignment when levels have spent their budgets: their teachers weigh nothing (M26 B).
+    """The assignment when levels have spent their budgets: their teachers weigh nothing.
 
     With upsampling that is every teacher that learned from one of them.
     """

@@ -130,7 +130,7 @@ def noisy_gram(
     noise: AdditiveMechanism,
     rng: RandomSource,
 ) -> Floats:
-    """The Gram matrix with symmetric noise, in mapped units (K9, shape c)."""
+    """The Gram matrix with symmetric noise, in mapped units."""
     size = lattice.columns
     exact = exact_sums(rows, gram, size=size * size)
     noisy = np.asarray(noise.release(exact, rng=rng), dtype=np.float64).reshape(size, size)

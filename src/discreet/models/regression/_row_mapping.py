@@ -229,7 +229,7 @@ def private_scaling(
     noises: tuple[AdditiveMechanism, ...],
     rng: RandomSource,
 ) -> PrivateScaling:
-    """Center and spread of each column, from noisy histograms that zoom in on its rows (K34).
+    """Center and spread of each column, from noisy histograms that zoom in on its rows.
 
     A column whose rows the noise hides keeps its bounds: the guard against nonsense.
     """

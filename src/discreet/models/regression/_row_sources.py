@@ -1,4 +1,4 @@
-"""Where rows are summed: in arrays, or where they are (files, DuckDB, data frames, Spark; K40).
+"""Where rows are summed: in arrays, or where they are (files, DuckDB, data frames, Spark).
 
 A source adds up what a function makes of each piece of it.
 """

@@ -1,4 +1,4 @@
-"""SSP, AdaSSP and other ways from noisy sufficient statistics to coefficients (K10-K14, K32, K33).
+"""SSP, AdaSSP and other ways from noisy sufficient statistics to coefficients.
 
 `ssp` solves the noisy normal equations as they are, `adassp` with the penalty of Wang (2018),
 `project_psd` with the least penalty above the noise, `ridge` with a given one, and `shrink` by
@@ -151,7 +151,7 @@ def ssp(moments: NoisySufficientStatistics) -> Coefficients:
 
 
 def noise_edge(moments: NoisySufficientStatistics) -> float:
-    """Where the eigenvalues of the noise end: a matrix above it is surely definite (K9, K33)."""
+    """Where the eigenvalues of the noise end: a matrix above it is surely definite."""
     return moments.sigma * (math.sqrt(2 * moments.columns) + 1)
 
 
@@ -425,7 +425,7 @@ def published_std(method: str, constants: Constants, *, epsilon: float, delta: f
 
 
 def published_log(constants: Constants, *, delta: float) -> float:
-    """What the printed shift of the smallest eigenvalue is the root of, in deviations (K11)."""
+    """What the printed shift of the smallest eigenvalue is the root of, in deviations."""
     return math.log(6 / delta) if constants == "wang" else 2 * math.log(3.75 / delta)
 
 

@@ -1,11 +1,11 @@
-"""Noisy moments of rows and targets: one release that serves every model fitted from it (K39).
+"""Noisy moments of rows and targets: one release that serves every model fitted from it.
 
     plan = plan_sufficient_statistics(lattice, epsilon=1, delta=1e-6)  # nothing is read
     moments = plan.release(sum_moments(rows, x, y), rows=rows)  # the only step that reads rows
 
 The matrix of products gets independent noise in all its entries, and is then averaged with its
 transpose: the variance is sigma^2 on the diagonal and sigma^2/2 off it, the least that the
-sensitivity allows (K9, shape c).
+sensitivity allows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Standard errors and intervals that cover the noise as well as the sample (K38).
+"""Standard errors and intervals that cover the noise as well as the sample.
 
 Intervals are built around the solution *without* penalty: its error is the inverse of the released
 matrix times a vector whose law is known, so no bias of a penalty is left out. Where the matrix is
