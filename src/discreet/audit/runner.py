@@ -18,7 +18,7 @@ from discreet.audit.cases import personalized as personal_cases
 from discreet.audit.cases import ranges as range_cases
 from discreet.audit.cases import sparse_vector as variants
 from discreet.audit.cases import statistics as statistic_cases
-from discreet.core._plugins import AUDITS, plugins
+from discreet.core._plugins import AUDITS, load, plugins
 from discreet.core.errors import NotCertified
 
 Verdict: TypeAlias = Literal["holds", "not refuted", "BROKEN", "MISSED", "ACCUSED"]
@@ -126,7 +126,8 @@ def published() -> tuple[tuple[AuditCase, ...], tuple[Demonstration, ...]]:
 
 def suites() -> tuple[AuditSuite, ...]:
     """What other installed packages add to the audit."""
-    return tuple(point.load() for point in plugins(AUDITS).values())
+    found = [load(point) for point in plugins(AUDITS).values()]
+    return tuple([one for one in found if one is not None])
 
 
 def audit_case(case: AuditCase, *, failure_probability: float, samples: int, seed: int) -> AuditRow:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +13,7 @@ import click
 
 from discreet.cli.local import local
 from discreet.cli.series import series
-from discreet.core._plugins import COMMANDS, plugins
+from discreet.core._plugins import COMMANDS, guests, load, plugins
 from discreet.core.errors import PrivacyError, Unsupported
 
 EXIT_REFUSED = 2
@@ -30,7 +32,7 @@ class _Commands(click.Group):
         if own is not None:
             return own
         added = plugins(COMMANDS).get(cmd_name)
-        return None if added is None else added.load()
+        return None if added is None else load(added)
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -385,6 +387,25 @@ def sql(
 
     amounts = (budget["epsilon"], budget["delta"], budget["rho"])
     sys.exit(run(file, statement, amounts, parameters=parameter, as_json=as_json))
+
+
+@main.command("guests", short_help="What other installed packages add to discreet.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def show_guests(*, as_json: bool) -> None:
+    """List sources, mechanisms, commands, audits and report sections of other packages.
+
+    Each is imported. One that cannot be is named with "fails to load" and left out everywhere.
+    """
+    found = guests()
+    if as_json:
+        click.echo(json.dumps({"guests": [asdict(one) for one in found]}, indent=1))
+        return
+    for one in found:
+        fails = "" if one.loads else "  fails to load"
+        group = one.group.partition(".")[2]
+        click.echo(f"{group}  {one.name}  {one.package} {one.version}{fails}")
+    if not found:
+        click.echo("No other package adds to discreet.")
 
 
 @main.command(short_help="Make bash, fish or zsh complete commands.")

@@ -23,6 +23,7 @@ from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 import duckdb
 import narwhals.stable.v2 as nw
 
+from discreet.core._plugins import SOURCES, load, plugins
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
 from discreet.data._chosen_types import from_pandas, written_by_pandas
 from discreet.data.csv_records import (
@@ -232,10 +233,12 @@ def open_source(
         if engine is not None:
             raise Unsupported("a PostgreSQL table is read by DuckDB: leave engine out.")
         return _optional("discreet.data._postgres_source").open_postgres(thing)  # type: ignore[no-any-return]
+    if isinstance(thing, str) and "://" in thing:
+        thing = _of_guest(thing)
     if isinstance(thing, str) and "://" in thing:  # not quoted: it may hold a password
         raise InvalidArgument(
-            "source must be a path, or an address of PostgreSQL (postgresql://...): fetch what "
-            "stands elsewhere into a file."
+            "source must be a path, or an address of PostgreSQL (postgresql://...) or of an "
+            "installed package (see: discreet guests): fetch what stands elsewhere into a file."
         )
     if isinstance(thing, str | Path):
         files = _files(Path(thing), format=format, delimiter=delimiter, records=records)
@@ -248,6 +251,13 @@ def open_source(
     if isinstance(thing, duckdb.DuckDBPyRelation):
         return DuckDBSource(relation=thing, columns=_relation_columns(thing))
     return _frame(thing)
+
+
+def _of_guest(address: str) -> object:
+    """What another installed package opens an address as; the address, if none knows it."""
+    point = plugins(SOURCES).get(address.partition("://")[0])
+    opener = None if point is None else load(point)
+    return address if opener is None else run_sealed("opening the address", lambda: opener(address))
 
 
 def _optional(module: str) -> Any:

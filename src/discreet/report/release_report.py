@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from string import Template
@@ -11,6 +11,7 @@ from typing import Any
 
 from discreet.accounting.guarantee import SHOWN_DELTA, Guarantee, describe_epsilon
 from discreet.cards.card import ReleaseCard, card
+from discreet.core._plugins import SECTIONS, load, plugins, warn_of
 from discreet.core.number_format import UNKNOWN
 from discreet.core.tabular import Record, cell, csv_text
 from discreet.ledger.account import Account, Receipt
@@ -104,7 +105,11 @@ def as_html(report: ReleaseReport, *, card: ReleaseCard | None = None) -> str:
         account=escape(report.account),
         statement="" if report.statement is None else _statement(report.statement),
         sections="\n".join(
-            [*map(_section, report.releases), *(one.section() for one in report.sections)]
+            [
+                *map(_section, report.releases),
+                *(one.section() for one in report.sections),
+                *_of_guests(report.releases),
+            ]
         ),
         card=(card or report_card(report)).to_html(),
         provenance=_provenance(first),
@@ -207,6 +212,20 @@ def _section(release: Release) -> str:
         f"<p>What it leaves out: {escape('; '.join(release.about))}.</p>"
         f"<p><code>{escape(release.mechanism)}</code></p></section>"
     )
+
+
+def _of_guests(releases: tuple[Release, ...]) -> Iterator[str]:
+    """What other installed packages write about published numbers: text, which is escaped."""
+    for point in plugins(SECTIONS).values():
+        write = load(point)
+        if write is None:
+            continue
+        try:
+            title, paragraphs = write(releases)
+            told = [f"<p>{escape(str(one))}</p>" for one in paragraphs]
+            yield f"<section><h2>{escape(str(title))}</h2>{''.join(told)}</section>"
+        except Exception as error:  # noqa: BLE001 - code of others may fail in any way
+            warn_of(point, error)
 
 
 def _promise(release: Release) -> str:
