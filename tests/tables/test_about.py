@@ -43,8 +43,10 @@ def test_an_answer_names_limits_filter_bounds_and_policies(people):
         "at most 5 rows of each who are used, others are left out",
         "only rows in which 3 < paid is true are used",
         "values of age below 0 or above 120 count as the bound",
+        "values of age are rounded to whole numbers",
         "unknown values of age count as 7",
         "values of paid below 0 or above 10 count as the bound",
+        "values of paid are rounded to multiples of 0.5",
         "missing values of region are unknown, unlisted ones are in '(other)'",
         "rows in which region is unknown are in no group",
         "the interval covers the noise only",
@@ -58,7 +60,7 @@ def test_limits_of_a_query_and_policies_of_other_kinds(people):
     assert "at most 1 group of each who is used, others are left out" in about
     assert "missing and unlisted values of strict are unknown" in about
     assert "rows in which strict is unknown are in no group" in about
-    assert "values of day below 2026-01-01 or above 2026-12-31 count as the bound" in about
+    assert "dates of day before 2026-01-01 or after 2026-12-31 are unknown" in about
     assert "rows in which day is unknown are left out of every query" in about
 
 

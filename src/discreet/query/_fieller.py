@@ -32,6 +32,8 @@ _HALVINGS = 60
 _OPEN = 1e-12
 """Beyond the start by this inverse many units, an open range counts as passed."""
 _POINTS = 100
+_AT_ONCE = 20_000
+"""So many points are tried in one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,44 +163,35 @@ def accepted_range(
     """The outermost accepted values on both sides of the start.
 
     With ``scan``, 100 points are tried on either side, for sets that might have gaps. An end may be
-    infinite; ``unit`` then tells where halves begin.
+    infinite; ``unit`` then tells where halves begin. ``inside`` is given both sides at once, and
+    many points: further axes before those of the start.
     """
-    ends = []
-    for far in (lower, upper):
-        to = np.broadcast_to(np.asarray(far, dtype=np.float64), start.shape)
-        finite = np.isfinite(to)
-        side = np.where(to < start, -1.0, 1.0)
+    to = np.stack([np.broadcast_to(np.float64(end), start.shape) for end in (lower, upper)])
+    finite = np.isfinite(to)
+    side, reach = np.where(to < start, -1.0, 1.0), np.where(finite, to, 0) - start
 
-        def place(
-            u: Floats,
-            to: Floats = to,
-            finite: NDArray[np.bool_] = finite,
-            side: Floats = side,
-        ) -> Floats:
-            open_ = start + side * unit * u / np.maximum(1 - u, _OPEN)
-            return np.asarray(
-                np.where(finite, start + (np.where(finite, to, 0) - start) * u, open_)
-            )
+    def place(u: Floats) -> Floats:
+        open_ = start + side * unit * u / np.maximum(1 - u, _OPEN)
+        return np.asarray(np.where(finite, start + reach * u, open_))
 
-        near, beyond = np.zeros_like(start), np.ones_like(start)
-        if scan:
-            for step in range(1, _POINTS + 1):
-                u = np.full_like(start, step / _POINTS) ** 2  # denser near the start
-                held = (
-                    inside(place(u))
-                    if step < _POINTS
-                    else finite & inside(np.where(finite, place(u), start))
-                )
-                near = np.where(held, u, near)
-            after = np.square(np.minimum(np.sqrt(near) + 1 / _POINTS, 1.0))
-            beyond = np.where(near >= 1, 1.0, after)
-        else:
-            near = np.where(finite & inside(np.where(finite, to, start)), 1.0, near)
-        for _ in range(_HALVINGS):
-            middle = (near + beyond) / 2
-            held = inside(place(middle))
-            near, beyond = np.where(held, middle, near), np.where(held, beyond, middle)
-        ends.append(np.where(finite | (beyond < 1 - _OPEN), place(beyond), to))
+    near, beyond = np.zeros_like(to), np.ones_like(to)
+    if scan:
+        many = max(1, _AT_ONCE // max(to.size, 1))
+        shares = np.square(np.arange(1, _POINTS + 1) / _POINTS)  # denser near the start
+        for first in range(0, _POINTS, many):
+            u = shares[first : first + many].reshape(-1, *(1,) * to.ndim)
+            tried = (u < 1) | finite
+            held = tried & inside(np.where(tried, place(u), start))
+            near = np.maximum(near, np.max(np.where(held, u, 0.0), axis=0))
+        after = np.square(np.minimum(np.sqrt(near) + 1 / _POINTS, 1.0))
+        beyond = np.where(near >= 1, 1.0, after)
+    else:
+        near = np.where(finite & inside(np.where(finite, to, start)), 1.0, near)
+    for _ in range(_HALVINGS):
+        middle = (near + beyond) / 2
+        held = inside(place(middle))
+        near, beyond = np.where(held, middle, near), np.where(held, beyond, middle)
+    ends = np.where(finite | (beyond < 1 - _OPEN), place(beyond), to)
     return ends[0], ends[1]
 
 

@@ -57,9 +57,15 @@ def _limits(unit: Any, limits: Mapping[str, int | None]) -> Iterator[str]:
 def _column(one: Mapping[str, Any]) -> Iterator[str]:
     """What was declared about values that do not fit, or are not there."""
     name = one["name"]
-    if "lower" in one:
+    if "every" in one:
+        yield f"dates of {name} before {one['lower']} or after {one['upper']} are unknown"
+    elif "lower" in one:
         ends = f"below {_number(one['lower'])} or above {_number(one['upper'])}"
         yield f"values of {name} {ends} count as the bound"
+        step = one.get("granularity")
+        yield f"values of {name} are rounded to " + (
+            "whole numbers" if step is None else f"multiples of {_number(step)}"
+        )
     if "include_other" in one:
         yield from _category(one)
     elif one.get("missing") is not None:

@@ -307,6 +307,7 @@ class Release(Result):
             ...     print(sentence)
             no contribution limit leaves rows out
             values of age below 0 or above 120 count as the bound
+            values of age are rounded to whole numbers
             rows in which age is unknown are left out
             the interval covers the noise only
         """
