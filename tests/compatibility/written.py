@@ -317,7 +317,7 @@ def told_release(release: discreet.Release) -> dict[str, Any]:
             release.receipt.replayed,
         ],
     }
-    if release._noisy is None:
+    if release._estimator is None:
         return plain(told)
     rows = [tuple(row.values()) for row in release.rows(0.9)]
     return plain({**told, "names": release.key_columns, "rows": rows})

@@ -23,7 +23,7 @@ from discreet.data.schema import category, integer
 from discreet.data.source import open_source
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded_rng
-from discreet.query._measure import BudgetClaim, measure, share_budget
+from discreet.query._measure import measure, share_budget
 from discreet.query._release_plan import TableSpec, plan_release
 from discreet.query.budget import QueryBudget
 from discreet.query.error_forecast import forecast
@@ -202,16 +202,16 @@ def test_the_whole_loss_is_within_the_budget(relation):
 )
 def test_shares_are_fair(questions):
     claims = [
-        BudgetClaim(parts=tuple(parts), portion=Fraction(w), least=Fraction(w, len(parts)))
-        for parts, w in questions
+        (Fraction(w), dict.fromkeys(parts, Fraction(w, len(parts)))) for parts, w in questions
     ]
     found = share_budget(claims)
-    assert sum(found.values()) == sum(claim.portion for claim in claims)
-    for claim in claims:
-        assert all(found[part] >= claim.least for part in claim.parts)
+    assert sum(found.values()) == sum(portion for portion, _ in claims)
+    for portion, leasts in claims:
+        assert all(found[part] >= least for part, least in leasts.items())
         # Nobody pays for what others ask.
-        assert sum(found[part] for part in claim.parts) >= claim.portion or len(claims) > 1
-    greedy = [replace(claim, least=claim.portion) for claim in claims]
-    if sum(len(claim.parts) for claim in greedy) == len(greedy):
+        assert sum(found[part] for part in leasts) >= portion or len(claims) > 1
+    greedy = [(portion, dict.fromkeys(leasts, portion)) for portion, leasts in claims]
+    if sum(len(leasts) for _, leasts in greedy) == len(greedy):
         assert share_budget(greedy) is not None
-    assert share_budget([replace(claims[0], least=claims[0].portion + 1)]) is None
+    portion, leasts = claims[0]
+    assert share_budget([(portion, dict.fromkeys(leasts, portion + 1))]) is None

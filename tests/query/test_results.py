@@ -607,7 +607,6 @@ NOT_TABLES = {
     "a part of a result, never handed out alone": {
         "LevelEstimate",
         "BlockShares",
-        "NoisyAnswer",
         "ModelFree",
         "NoisyIntegers",
         "Inference",

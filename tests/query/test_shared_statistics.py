@@ -335,7 +335,7 @@ def test_a_release_is_read_back_with_its_intervals(query, people):
     assert again.title == query.title
     low, high = (np.atleast_1d(end) for end in release.interval())
     assert np.all((low <= np.atleast_1d(release.value)) & (np.atleast_1d(release.value) <= high))
-    estimator = release._noisy.estimator
+    estimator = release._estimator
     assert read_estimator(estimator.content()) == estimator
     assert people[1].forecast(query, epsilon=2, expected_rows=700).width > 0
 

@@ -117,7 +117,7 @@ def test_what_is_told_of_intervals_is_what_there_is(people):
     with pytest.raises(discreet.Unsupported):
         count.map(float).interval()
     has = not median.about[-1].endswith("no interval")
-    assert has == median._answer.has_interval
+    assert has == median._has_interval
 
 
 def test_sentences_depend_on_no_row(people):

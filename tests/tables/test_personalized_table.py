@@ -434,5 +434,5 @@ def test_large_values_are_rounded_within_the_interval(ledger):
         assert low <= exact <= high
         assert found.guarantee["strict"].epsilon() <= 10**4
         assert found.guarantee["strict"].epsilon() > 0.99 * 10**4
-        shifts = found.release._answer.estimator.shifts
+        shifts = found.release._estimator.shifts
         assert shifts[0] != 0

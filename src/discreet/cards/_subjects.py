@@ -87,7 +87,7 @@ def _subject(given: object) -> CardSubject:
 def _of_guarantee(given: object, paid: Guarantee | PersonalizedGuarantee) -> CardSubject:
     receipt = getattr(given, "receipt", None) or getattr(given, "receipt_", None)
     title = given._title() if isinstance(given, Result) else type(given).__name__  # noqa: SLF001
-    mapped = isinstance(given, Release) and given._noisy is None  # noqa: SLF001
+    mapped = isinstance(given, Release) and given._estimator is None  # noqa: SLF001
     personal = isinstance(paid, PersonalizedGuarantee)
     return CardSubject(
         title=getattr(given, "title", None) or title,

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
+from itertools import repeat
 from typing import Any, ClassVar, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -32,10 +34,11 @@ class _Interned(type):
     _nodes: ClassVar[WeakValueDictionary[tuple[object, ...], Any]] = WeakValueDictionary()
     _turn: ClassVar = threading.Lock()
 
-    def __call__(cls, *fields: Any, **named: Any) -> Any:
-        made = super().__call__(*fields, **named)
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        made = super().__call__(*given, **named)
         # Parts are interned, so that they hash by identity; True is not the integer 1 here.
-        key = (cls, *((type(part), part) for part in made.fields()))
+        fields = made.fields()
+        key = (cls, *zip(map(type, fields), fields, strict=True))
         with _Interned._turn:
             return _Interned._nodes.setdefault(key, made)
 
@@ -47,7 +50,7 @@ class _Node(metaclass=_Interned):
 
     def fields(self) -> tuple[Any, ...]:
         """What it was made of."""
-        return tuple(getattr(self, name) for name in type(self).__match_args__)  # type: ignore[attr-defined]
+        return tuple(map(partial(getattr, self), type(self).__match_args__))  # type: ignore[attr-defined]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self.fields()
@@ -136,14 +139,14 @@ def columns(code: Code) -> set[str]:
 def in_order(codes: Iterable[Code]) -> list[Code]:
     """The nodes of expressions, each once, parts before what is made of them."""
     found: dict[Code, None] = {}
-    open_ = [(code, False) for code in reversed(list(codes))]
+    open_ = list(zip(reversed(list(codes)), repeat(0)))
     while open_:
-        code, seen = open_.pop()
-        if seen:
+        code, visits = open_.pop()
+        if visits:
             found.setdefault(code)
         elif code not in found:
-            open_.append((code, True))
-            open_.extend((part, False) for part in reversed(parts(code)))
+            open_.append((code, 1))
+            open_.extend(zip(reversed(parts(code)), repeat(0)))
     return list(found)
 
 

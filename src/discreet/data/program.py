@@ -80,7 +80,7 @@ class ContributionLimits:
 
     def over(self, table: ContributionLimits) -> ContributionLimits:
         """These limits, and those of the table where there are none."""
-        if self == NO_LIMITS:
+        if self is NO_LIMITS or self == NO_LIMITS:
             return table
         return ContributionLimits(
             max_rows_per_unit=self.max_rows_per_unit or table.max_rows_per_unit,
@@ -113,7 +113,7 @@ def units() -> AggregateSpec:
 
 def total(*factors: Expression) -> AggregateSpec:
     """The sum of an expression, or of the product of two (a square: the same one twice)."""
-    if not 1 <= len(factors) <= 2 or not all(isinstance(f, Expression) for f in factors):
+    if not 1 <= len(factors) <= 2 or {isinstance(f, Expression) for f in factors} != {True}:
         raise InvalidArgument("total takes one or two expressions.")
     return AggregateSpec(kind="sum", factors=factors)
 
@@ -249,6 +249,7 @@ def compile_program(  # noqa: PLR0913 - what a query may state, each with a defa
     The values of ``complete`` must be known, or the row is left out.
     """
     _check(aggregates, unit, by, keys, limits, other=other)
+    kinds = {one.kind for one in aggregates.values()}
     coded = _with_open_levels(schema, by, keys)
     dimensions = _dimensions(by, coded)
     factors = {
@@ -271,7 +272,7 @@ def compile_program(  # noqa: PLR0913 - what a query may state, each with a defa
         if one.kind == "sum"
     }
     size = size if cells is None else len(cells) + other
-    if bins is not None and any(a.kind == "units" for a in aggregates.values()):
+    if bins is not None and "units" in kinds:
         raise Unsupported("units are counted in groups, not in bins: one may be in several.")
     binned = None if bins is None else _bins(bins.bind(schema), size, values)
     whose = unit_value(unit_codes, used_rows)
@@ -286,7 +287,7 @@ def compile_program(  # noqa: PLR0913 - what a query may state, each with a defa
         size=size,
         values=tuple(values),
         sums=tuple(sums.values()),
-        count_units=any(a.kind == "units" for a in aggregates.values()),
+        count_units="units" in kinds,
         limits=limits if unit else NO_LIMITS,
         bins=binned,
         rest=other,
@@ -499,7 +500,7 @@ def rows_used(
     """
     passed = condition(where, schema)
     required = required_columns(schema)
-    if not required and all(one.known is None for one in known) and passed is None:
+    if not required and passed is None and {one.known for one in known} <= {None}:
         return _ALL_ROWS
     # No row is kept where a condition is unknown: its code is 0 there.
     tested = _all_of(passed)

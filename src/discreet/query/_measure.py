@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import log
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -519,18 +519,11 @@ def rank_parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ..
 P = TypeVar("P", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetClaim(Generic[P]):
-    """A question's parts, its portion of the budget, and the least that each part must get."""
-
-    parts: tuple[P, ...]
-    portion: Fraction
-    least: Fraction
-    leasts: tuple[Fraction, ...] = ()
-    """The least of each part, where parts differ; else it is ``least`` for all."""
+Claim: TypeAlias = tuple[Fraction, Mapping[P, Fraction]]
+"""A question's portion of the budget, and the least that each of its parts must get."""
 
 
-def share_budget(claims: Sequence[BudgetClaim[P]]) -> dict[P, Fraction] | None:
+def share_budget(claims: Sequence[Claim[P]]) -> dict[P, Fraction] | None:
     """The share of each part, or None if the claims cannot all be met."""
     # Theorem: the shares sum to the portions; each part gets at least what any of its questions
     #   claims for it. If each claims `portion / number of its parts` this is always possible, and
@@ -543,13 +536,13 @@ def share_budget(claims: Sequence[BudgetClaim[P]]) -> dict[P, Fraction] | None:
     # Needs: positive portions.
     found: dict[P, Fraction] = {}
     for component in _components(claims):
-        whole = sum((claim.portion for claim in component), start=Fraction(0))
+        whole = Fraction(0)
         wanted: dict[P, Fraction] = {}
         least: dict[P, Fraction] = {}
-        for claim in component:
-            leasts = claim.leasts or (claim.least,) * len(claim.parts)
-            for part, own in zip(claim.parts, leasts, strict=True):
-                wanted[part] = max(wanted.get(part, claim.portion), claim.portion)
+        for portion, leasts in component:
+            whole += portion
+            for part, own in leasts.items():
+                wanted[part] = max(wanted.get(part, portion), portion)
                 least[part] = max(least.get(part, own), own)
         if sum(least.values()) > whole:
             return None
@@ -572,13 +565,13 @@ def _filled(
         raised |= {part: least[part] for part in short}
 
 
-def _components(claims: Sequence[BudgetClaim[P]]) -> list[list[BudgetClaim[P]]]:
+def _components(claims: Sequence[Claim[P]]) -> list[list[Claim[P]]]:
     """Claims that are linked by common parts, directly or through others."""
     if len(claims) == 1:  # as most often
         return [list(claims)]
-    groups: list[tuple[set[P], list[BudgetClaim[P]]]] = []
+    groups: list[tuple[set[P], list[Claim[P]]]] = []
     for claim in claims:
-        parts = set(claim.parts)
+        parts = set(claim[1])
         linked = [group for group in groups if group[0] & parts]
         groups = [group for group in groups if not group[0] & parts]
         members = [member for group in linked for member in group[1]]

@@ -24,7 +24,7 @@ from discreet.noise.random_source import RandomSource
 from discreet.query._estimate import Estimator, PredictedError
 from discreet.query._estimate import Noise as NoiseLaw
 from discreet.query._measure import (
-    BudgetClaim,
+    Claim,
     DataScan,
     MeasuredVector,
     Ranks,
@@ -97,18 +97,6 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NoisyReading:
-    """How an answer is read from noisy integers, and the laws of their noise."""
-
-    estimator: Estimator
-    laws: Sequence[NoiseLaw]
-
-    def error(self, rows: int | None, confidence: float) -> PredictedError:
-        """The error before a release."""
-        return self.estimator.forecast(self.laws, rows, confidence)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlannedQuery:
     """A query with everything that its answer needs."""
 
@@ -119,8 +107,8 @@ class PlannedQuery:
     measurements: tuple[Measurement, ...]
     independent: bool
     """Whether a unit gives at most one row to a group."""
-    others: Mapping[NoiseName, NoisyReading] = field(default_factory=dict)
-    """How it would be read with the noise that was not chosen, where there was a choice."""
+    others: Mapping[NoiseName, PlannedQuery] = field(default_factory=dict)
+    """The same with the noise that was not chosen, where there was a choice."""
     guarantee: Guarantee = field(init=False)
     """What this answer costs; what it shares with others is paid once for all of them."""
 
@@ -131,6 +119,10 @@ class PlannedQuery:
     def noise_name(self) -> str:
         """What adds the noise: "laplace", "gaussian", or "exponential" for a choice by rank."""
         return name_noise([one.noise for one in self.measurements])
+
+    def error(self, rows: int | None, confidence: float) -> PredictedError:
+        """The error before a release."""
+        return self.estimator.forecast([one.noise for one in self.measurements], rows, confidence)
 
 
 class PlannedScan(Protocol):
@@ -192,25 +184,35 @@ class ReleasePlan:
     """What all answers cost together."""
 
     def __post_init__(self) -> None:
-        measured = tuple(dict.fromkeys([m for q in self.questions for m in q.measurements]))
-        costs = [one.guarantee for one in self.questions[:1]]  # of one query: known already
-        if len(self.questions) > 1:
-            costs = [_together(measured)]
-        costs += [one.guarantee for one in self.ranges]
-        costs += [one.guarantee for one in self.marginals]
+        measured: dict[Measurement, None] = {}
+        for question in self.questions:
+            measured.update(dict.fromkeys(question.measurements))
+        costs = []
+        if len(self.questions) == 1:  # known already
+            costs.append(self.questions[0].guarantee)
+        elif self.questions:
+            costs.append(_together(tuple(measured)))
+        scans = list(self.passes)
+        for ranges in self.ranges:
+            costs.append(ranges.guarantee)
+            scans.append(ranges.counted)
+        if self.marginals:
+            costs += [one.guarantee for one in self.marginals]
         if not costs:
             raise InvalidArgument("There must be at least one question.")
-        scans = (*self.passes, *[one.counted for one in self.ranges])
-        object.__setattr__(self, "scans", scans)
-        object.__setattr__(self, "measurements", measured)
+        object.__setattr__(self, "scans", tuple(scans))
+        object.__setattr__(self, "measurements", tuple(measured))
         object.__setattr__(self, "guarantee", sum(costs[1:], start=costs[0]))
 
     @property
     def titles(self) -> tuple[str, ...]:
         """What is asked, in words."""
         asked = [one.query.title for one in self.questions]
-        asked += [one.query.title for one in self.ranges]
-        return (*asked, *[one.title for one in self.marginals])
+        if self.ranges:
+            asked += [one.query.title for one in self.ranges]
+        if self.marginals:
+            asked += [one.title for one in self.marginals]
+        return tuple(asked)
 
     def noisy(
         self, tables: Sequence[Mapping[str, NDArray[Any]]], *, rng: RandomSource
@@ -256,19 +258,29 @@ def plan_release(
     count and the sum get half of its share each, within a variance the three sums a third each.
     """
     queries = check.as_tuple("queries", queries)
-    if not queries or not all(isinstance(query, Query) for query in queries):
+    if not queries or {isinstance(query, Query) for query in queries} != {True}:
         raise InvalidArgument("queries must be a list of questions, such as query.count(by='sex').")
-    drafts = _drafts(queries, setting, budget, _portions(weights, len(queries)))
-    made: dict[NoiseName, Mapping[int, Noise]] = {}
-    for noise, draft in drafts.items():
-        made[noise] = draft.mechanisms(noise)
-    if len(made) == 1:
-        ((noise, found),) = made.items()
-        return drafts[noise].plan(found, {})
-    readings = {noise: drafts[noise].readings(found) for noise, found in made.items()}
-    noise = _least_error(readings)
-    others = {one: found for one, found in readings.items() if one != noise}
-    return drafts[noise].plan(made[noise], others)
+    portions = _portions(weights, len(queries))
+    plans: dict[NoiseName, ReleasePlan] = {}
+    noises = budget.noises
+    # What is measured for quantiles and ratios depends on the noise.
+    if len(noises) > 1 and any(query.q or query.kind == "ratio" for query in queries):
+        for noise in noises:
+            plans |= _plans(queries, setting, budget, portions, noises=(noise,))
+    else:
+        plans = _plans(queries, setting, budget, portions, noises=noises)
+    best = plans.pop(_least_error(plans))
+    if not plans:
+        return best
+    return replace(
+        best,
+        questions=tuple(
+            [
+                replace(one, others={name: other.questions[place] for name, other in plans.items()})
+                for place, one in enumerate(best.questions)
+            ]
+        ),
+    )
 
 
 def join_plans(designs: Sequence[ReleasePlan]) -> ReleasePlan:
@@ -294,126 +306,73 @@ _MANY_ROWS = 1 << 40
 _CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Draft:
-    """Queries with all that follows from public facts but the noise itself."""
-
-    queries: Sequence[Query]
-    setting: TableSpec
-    budget: QueryBudget
-    scans: Sequence[DataScan]
-    passes: Sequence[Program]
-    layout: Sequence[tuple[int, ...]]
-    shares: Mapping[int, Fraction]
-    parts: Mapping[int, tuple[MeasuredVector, BudgetChange, int]]
-    labels: Sequence[tuple[Key, ...]]
-    """The groups of each pass."""
-    estimators: Sequence[Estimator]
-
-    def mechanisms(self, noise: NoiseName) -> dict[int, Noise]:
-        """The mechanism of each measured vector."""
-        stated = self.budget if self.budget.noise == noise else replace(self.budget, noise=noise)
-        made = stated.mechanisms(
-            [change for _, change, _ in self.parts.values()],
-            shares=list(self.shares.values()),
-            relation=self.setting.relation,
+def _plans(
+    queries: Sequence[Query],
+    setting: TableSpec,
+    budget: QueryBudget,
+    portions: Sequence[Fraction],
+    *,
+    noises: Sequence[NoiseName],
+) -> dict[NoiseName, ReleasePlan]:
+    """The plan with each noise; what is measured is that for the first of them."""
+    first = replace(budget, noise=noises[0])
+    queries = settle_together(queries, setting=setting, budget=first)
+    scans = data_scans(queries, setting)
+    vectors, layout, shares = _layout(queries, scans, portions, gaussian=first.gaussian)
+    passes = tuple([scan.compiled() for scan in dict.fromkeys(scans)])
+    labels = [tuple(one.labels()) for one in passes]
+    changes = {
+        number: _change(vectors[number], passes[vectors[number].place], setting)
+        for number in shares
+    }
+    read = []
+    for query, scan, numbers in zip(queries, scans, layout, strict=True):
+        keys = labels[scan.place]
+        shifts = tuple([changes[number][1] for number in numbers])
+        estimator = estimator_of(query, shifts, setting.schema, keys)
+        read.append((query, passes[scan.place], numbers, estimator, *answer_keys(query, keys)))
+    plans: dict[NoiseName, ReleasePlan] = {}
+    for noise in noises:
+        stated = budget if budget.noise == noise else replace(budget, noise=noise)
+        mechanisms = stated.mechanisms(
+            [change for change, _ in changes.values()],
+            shares=list(shares.values()),
+            relation=setting.relation,
         )
-        return dict(zip(self.parts, made, strict=True))
-
-    def readings(self, mechanisms: Mapping[int, Noise]) -> list[NoisyReading]:
-        """How each query is read with this noise."""
-        found = {number: law_of(mechanism) for number, mechanism in mechanisms.items()}
-        return [
-            NoisyReading(estimator=estimator, laws=[found[number] for number in parts])
-            for estimator, parts in zip(self.estimators, self.layout, strict=True)
-        ]
-
-    def plan(
-        self,
-        mechanisms: Mapping[int, Noise],
-        others: Mapping[NoiseName, Sequence[NoisyReading]],
-    ) -> ReleasePlan:
-        """The plan with this noise."""
         made = {
-            number: Measurement(part=part, move=change, shift=shift, mechanism=mechanisms[number])
-            for number, (part, change, shift) in self.parts.items()
+            number: Measurement(part=vectors[number], move=change, shift=shift, mechanism=mechanism)
+            for (number, (change, shift)), mechanism in zip(
+                changes.items(), mechanisms, strict=True
+            )
         }
         questions = []
-        for place, query in enumerate(self.queries):
-            scan = self.passes[self.scans[place].place]
-            measurements = tuple([made[part] for part in self.layout[place]])
-            names, keys = answer_keys(query, self.labels[self.scans[place].place])
-            first = measurements[0].part.terms[0][1]
+        for query, program, numbers, estimator, names, keys in read:
+            measurements = tuple([made[number] for number in numbers])
+            reach = program.reach(measurements[0].part.terms[0][1])
             questions.append(
                 PlannedQuery(
                     query=query,
                     names=names,
                     keys=keys,
-                    estimator=self.estimators[place],
+                    estimator=estimator,
                     measurements=measurements,
-                    independent=scan.reach(first).rows_per_group == 1,
-                    others={name: found[place] for name, found in others.items()},
+                    independent=reach.rows_per_group == 1,
                 )
             )
-        return ReleasePlan(passes=tuple(self.passes), questions=tuple(questions))
+        plans[noise] = ReleasePlan(passes=passes, questions=tuple(questions))
+    return plans
 
 
-def _drafts(
-    queries: Sequence[Query], setting: TableSpec, budget: QueryBudget, portions: list[Fraction]
-) -> dict[NoiseName, _Draft]:
-    """What would be measured with each noise: only quantiles and ratios depend on it."""
-    found: dict[NoiseName, _Draft] = {}
-    for noise in budget.noises:
-        if found and not any(query.q or query.kind == "ratio" for query in queries):
-            found[noise] = next(iter(found.values()))
-        else:
-            found[noise] = _draft(queries, setting, replace(budget, noise=noise), portions)
-    return found
-
-
-def _draft(
-    queries: Sequence[Query], setting: TableSpec, budget: QueryBudget, portions: list[Fraction]
-) -> _Draft:
-    queries = settle_together(queries, setting=setting, budget=budget)
-    scans = data_scans(queries, setting)
-    vectors, layout, shares = _layout(queries, scans, portions, gaussian=budget.gaussian)
-    passes = [scan.compiled() for scan in dict.fromkeys(scans)]
-    labels = [tuple(one.labels()) for one in passes]
-    parts = {
-        number: (vectors[number], *_change(vectors[number], passes[vectors[number].place], setting))
-        for number in shares
-    }
-    estimators = [
-        estimator_of(
-            query,
-            tuple([parts[number][2] for number in numbers]),
-            setting.schema,
-            labels[scan.place],
-        )
-        for query, scan, numbers in zip(queries, scans, layout, strict=True)
-    ]
-    return _Draft(
-        queries=queries,
-        setting=setting,
-        budget=budget,
-        scans=scans,
-        passes=passes,
-        layout=layout,
-        shares=shares,
-        parts=parts,
-        labels=labels,
-        estimators=estimators,
-    )
-
-
-def _least_error(readings: Mapping[NoiseName, Sequence[NoisyReading]]) -> NoiseName:
+def _least_error(plans: Mapping[NoiseName, ReleasePlan]) -> NoiseName:
     """The noise with the smaller margin of error; of several queries, on geometric average.
 
     Public facts alone decide, before a row is read. Ties go to the first.
     """
-    names = list(readings)
+    names = list(plans)
+    if len(names) == 1:
+        return names[0]
     first, second = (
-        [one.error(_MANY_ROWS, _CONFIDENCE) for one in readings[name]] for name in names
+        [one.error(_MANY_ROWS, _CONFIDENCE) for one in plans[name].questions] for name in names
     )
     excess = 0.0
     for one, other in zip(first, second, strict=True):
@@ -471,28 +430,27 @@ def _layout(
         return tuple([numbers.setdefault(part, len(numbers)) for part in parts])
 
     layout = [numbered(vectors_of(query, scan)) for query, scan in zip(queries, scans, strict=True)]
-    claims = [
-        BudgetClaim(
-            parts=parts,
-            portion=portion,
-            least=portion / len(parts),
-            leasts=tuple([portion * one for one in part_shares(query, scan, gaussian=gaussian)]),
+    claims: list[Claim[int]] = []
+    for query, scan, parts, portion in zip(queries, scans, layout, portions, strict=True):
+        shares = part_shares(query, scan, gaussian=gaussian) or (Fraction(1, len(parts)),) * len(
+            parts
         )
-        for query, scan, parts, portion in zip(queries, scans, layout, portions, strict=True)
-    ]
+        leasts = [portion * share for share in shares]
+        claims.append((portion, dict(zip(parts, leasts, strict=True))))
     for i, (query, scan) in enumerate(zip(queries, scans, strict=True)):
         other = alternative_vectors(query, scan)
         if other is None:
             continue
-        changed = BudgetClaim(parts=numbered(other), portion=portions[i], least=portions[i])
-        others = {part for j, claim in enumerate(claims) if j != i for part in claim.parts}
+        parts = numbered(other)
+        changed = portions[i], dict.fromkeys(parts, portions[i])
+        others = {part for j, (_, leasts) in enumerate(claims) if j != i for part in leasts}
         trial = [*claims[:i], changed, *claims[i + 1 :]]
-        if others.issuperset(changed.parts) and share_budget(trial) is not None:
-            layout[i], claims = changed.parts, trial
-    shares = share_budget(claims)
-    if shares is None:
+        if others.issuperset(parts) and share_budget(trial) is not None:
+            layout[i], claims = parts, trial
+    found = share_budget(claims)
+    if found is None:
         raise Unsupported("The claims of these questions exceed their budget.")
-    return list(numbers), layout, shares
+    return list(numbers), layout, found
 
 
 def _change(part: MeasuredVector, plan: Program, setting: TableSpec) -> tuple[BudgetChange, int]:

@@ -122,7 +122,7 @@ def forecast(
     """The error of an answer, at a stated number of rows in its group where that matters."""
     inside = float(check.probability("confidence", confidence, zero=False, one=False))
     n = None if expected_rows is None else check.count("expected_rows", expected_rows)
-    found = question.estimator.forecast([one.noise for one in question.measurements], n, inside)
+    found = question.error(n, inside)
     return ErrorForecast(
         title=question.query.title,
         groups=len(question.keys),

@@ -66,7 +66,7 @@ def panels(result: object, *, confidence: float | None = None) -> tuple[Panel, .
     """How a result is drawn."""
     inside = 0.95 if confidence is None else confidence
     match result:
-        case Release() if result._noisy is not None:
+        case Release() if result._estimator is not None:
             return (panel(result, confidence=inside),)
         case PersonalizedRelease():
             return panels(result.release, confidence=inside)
@@ -150,7 +150,7 @@ def labels(release: Release) -> list[str]:
 
 def _places(release: Release) -> bool:
     """Whether the values are places on an axis and not sizes."""
-    return release._noisy is not None and isinstance(release._answer.estimator, QuantileEstimator)
+    return isinstance(release._estimator, QuantileEstimator)
 
 
 def _often(confidence: float) -> str:

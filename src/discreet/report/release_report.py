@@ -229,7 +229,7 @@ def _of_guests(releases: tuple[Release, ...]) -> Iterator[str]:
 
 
 def _promise(release: Release) -> str:
-    if release._noisy is None or release._answer.has_interval:
+    if release._estimator is None or release._has_interval:
         return "Low and high hold the value without noise with probability at least 95%."
     return "The values were chosen by their rank, so there is no interval."
 

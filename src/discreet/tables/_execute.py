@@ -11,7 +11,6 @@ from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Receipt, Reservation
 from discreet.marginals.plan import MarginalPlan
 from discreet.noise.random_source import RandomSource, system_rng
-from discreet.query._answer import NoisyAnswer
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._release_plan import ReleasePlan
 from discreet.tables._open_table import OpenTable
@@ -23,7 +22,6 @@ from discreet.tables.release import (
     describe_protection,
     fresh_key,
     reserve_budget,
-    value_of,
 )
 
 
@@ -154,25 +152,20 @@ def build_releases(
     for question, parts in zip(planned.questions, noisy, strict=True):
         query = question.query
         text = query.text
-        answer = NoisyAnswer(
-            title=query.name or text,
-            names=question.names,
-            keys=question.keys,
-            estimator=question.estimator,
-            parts=parts,
-            independent=question.independent,
-        )
         limits = query.limits.over(table.spec.limits)
         one = Release(
-            title=answer.title,
+            title=query.name or text,
             query_text=text,
-            value=value_of(answer),
             guarantee=question.guarantee,
             receipt=receipt,
             mechanism=planned.words(question),
             privacy_statement=describe_protection(replace(table.spec, limits=limits)),
             facts=LazyFacts(partial(question_facts, table.spec, planned, question)),
-            _noisy=answer,
+            _names=question.names,
+            _keys=question.keys,
+            _parts=parts,
+            _estimator=question.estimator,
+            _independent=question.independent,
         )
         releases.append(one)
     return tuple(releases)

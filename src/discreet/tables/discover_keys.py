@@ -15,7 +15,6 @@ from discreet.data.program import ContributionLimits
 from discreet.mechanisms.partition_selection import Method, PartitionSelection, partition_selection
 from discreet.noise.random_source import RandomSource
 from discreet.query import builders
-from discreet.query._answer import NoisyAnswer
 from discreet.query._estimate import SumEstimator
 from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._release_plan import TableSpec
@@ -28,7 +27,6 @@ from discreet.tables.release import (
     describe_protection,
     fresh_key,
     reserve_budget,
-    value_of,
 )
 
 
@@ -101,23 +99,18 @@ def release_keys(
         shown = tuple(found.keys[place] for place in places)
         del found
     counts = NoisyIntegers(name=SELECTED, values=tuple(noisy.tolist()), noise=mechanism.noise)
-    answer = NoisyAnswer(
-        title=title,
-        names=tuple(query.by),
-        keys=shown,
-        estimator=SumEstimator(kind="units", lower=0, upper=1, exponent=0, shifts=(0,)),
-        parts=(counts,),
-    )
     return Release(
         title=title,
         query_text=f"keys and {query.text}",
-        value=value_of(answer),
         guarantee=mechanism.guarantee,
         receipt=held.receipt,
         mechanism=f"keys: {mechanism!r}",
         privacy_statement=describe_protection(_limited(table.spec, mechanism.groups)),
         facts={**table_facts(_limited(table.spec, mechanism.groups)), "kind": "keys"},
-        _noisy=answer,
+        _names=tuple(query.by),
+        _keys=shown,
+        _parts=(counts,),
+        _estimator=SumEstimator(kind="units", lower=0, upper=1, exponent=0, shifts=(0,)),
     )
 
 

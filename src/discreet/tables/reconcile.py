@@ -18,6 +18,7 @@ from discreet.marginals.measured_tables import MeasuredTables
 from discreet.marginals.reconciled import PUBLIC, OneTable, ReconciledRelease, put_together
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.query._estimate import SumEstimator
 from discreet.tables.marginals import ChargedMarginalRelease
 from discreet.tables.release import Release
 
@@ -146,20 +147,18 @@ def _unordered(one: ChargedMarginalRelease) -> MeasuredTables:
 
 def _counts(one: Release) -> OneTable:
     """A count of all combinations of the values of its columns."""
-    answer = one._noisy
-    content = None if answer is None else answer.content()
+    estimator, parts = one._estimator, one._parts
     if (
-        answer is None
-        or content is None
-        or content["scale"].get("kind") != "count"
-        or content["scale"].get("exponent") != 0
-        or len(answer.parts) != 1
-        or answer.parts[0].name != "rows"
+        not isinstance(estimator, SumEstimator)
+        or estimator.kind != "count"
+        or estimator.exponent != 0
+        or len(parts) != 1
+        or parts[0].name != "rows"
     ):
         raise InvalidArgument(
             f"releases must be counts of rows as they were released; {one.title!r} is none."
         )
-    noise = answer.parts[0].noise
+    noise = parts[0].noise
     if not isinstance(noise, DiscreteLaplace | DiscreteGaussian):
         raise InvalidArgument(f"the noise of {one.title!r} cannot be weighed: leave it out.")
     columns = []
@@ -175,7 +174,7 @@ def _counts(one: Release) -> OneTable:
             f"of {many:,}."
         )
     cells = np.zeros([column.size for column in columns], dtype=np.int64)
-    for key, value in zip(one.keys, answer.parts[0].values, strict=True):
+    for key, value in zip(one.keys, parts[0].values, strict=True):
         cells[tuple([c.place(label) for c, label in zip(columns, key, strict=True)])] = value
     return OneTable(columns=tuple(columns), values=cells, noise=noise)
 

@@ -21,9 +21,10 @@ from discreet.data.schema import OTHER
 from discreet.data.unit import unit_words
 from discreet.ledger.account import Account, Receipt, Reservation, shorten_label
 from discreet.noise.random_source import RandomSource
-from discreet.query._answer import NoisyAnswer
+from discreet.query._answer import answer_content, read_estimator, read_keys, read_parts
 from discreet.query._bound_suggestions import sum_width
-from discreet.query._estimate import SumEstimator
+from discreet.query._estimate import Estimator, SumEstimator
+from discreet.query._noisy_integers import NoisyIntegers
 from discreet.query._release_plan import TableSpec, name_noise, noise_words
 from discreet.query.result import Result, records, row_lines
 from discreet.tables._about import about_facts
@@ -222,13 +223,13 @@ def merge_small_groups(release: Release, *, below: float) -> MergedRelease:
     )
 
 
-def _measured(release: Release) -> tuple[Any, SumEstimator]:
-    answer = release._noisy
-    if answer is None or not isinstance(answer.estimator, SumEstimator) or len(answer.parts) != 1:
+def _measured(release: Release) -> tuple[NoisyIntegers, SumEstimator]:
+    estimator = release._estimator
+    if not isinstance(estimator, SumEstimator) or len(release._parts) != 1:
         raise Unsupported("Only counts and sums that were measured directly can be merged.")
-    if answer.parts[0].name == SELECTED:
+    if release._parts[0].name == SELECTED:
         raise Unsupported("Ask for counts by these keys, and merge those: hidden keys bias these.")
-    return answer.parts[0], answer.estimator
+    return release._parts[0], estimator
 
 
 # ── Releases ─────────────────────────────────────────────────────────────────────────────────────
@@ -272,28 +273,47 @@ class Release(Result):
 
     title: str
     query_text: str
-    value: Any
+    value: Any = None
     guarantee: Guarantee
     receipt: Receipt
     mechanism: str
     privacy_statement: str
     facts: Mapping[str, object] | None = field(default=None, repr=False, compare=False)
-    _noisy: NoisyAnswer | None = None
+    _names: tuple[str, ...] = ()
+    _keys: tuple[Key, ...] = ()
+    _parts: tuple[NoisyIntegers, ...] = ()
+    """What was measured, with noise, for each key."""
+    _estimator: Estimator | None = None
+    """How values, errors and intervals follow from it; None if the value was mapped."""
+    _independent: bool = False
+    """Whether a unit gives at most one row to a group, so that rows are as independent as units."""
+
+    def __post_init__(self) -> None:
+        estimator = self._estimator
+        if estimator is None:
+            return
+        if any(len(key) != len(self._names) for key in self._keys):
+            raise InvalidArgument("An answer needs a value for each name in each key.")
+        estimator.check(self._parts, len(self._keys))
+        # The value follows from what was measured: it cannot be stated otherwise.
+        object.__setattr__(self, "value", self._shaped(estimator.values(self._parts)))
 
     @property
     def keys(self) -> tuple[Key, ...]:
         """Public keys of the groups: tuples with one value for each of `key_columns`."""
-        return self._answer.keys
+        self._read_by  # noqa: B018 - the groups of a mapped value are not known
+        return self._keys
 
     @property
     def key_columns(self) -> tuple[str, ...]:
         """Names of the grouping columns."""
-        return self._answer.names
+        self._read_by  # noqa: B018 - as for `keys`
+        return self._names
 
     @property
     def std(self) -> Any:
         """Noise standard deviation, in the shape of `value`; None for quantiles."""
-        return self._shaped(self._answer.std)
+        return self._shaped(self._read_by.std(self._parts))
 
     @property
     def about(self) -> tuple[str, ...]:
@@ -313,9 +333,9 @@ class Release(Result):
         """
         # Releases of version 0.1 have no facts.
         told = (self.privacy_statement,) if self.facts is None else tuple(about_facts(self.facts))
-        if self._noisy is None:
+        if self._estimator is None:
             covers = "the value was mapped, so it has no interval"
-        elif not self._noisy.has_interval:
+        elif not self._has_interval:
             covers = "the value was chosen by rank, so it has no interval"
         else:
             covers = "the interval covers the noise only"
@@ -324,7 +344,8 @@ class Release(Result):
     @property
     def noise(self) -> str:
         """The noise: "laplace", "gaussian", or "exponential" for a choice by rank."""
-        return name_noise([part.noise for part in self._answer.parts])
+        self._read_by  # noqa: B018 - a mapped value has none
+        return name_noise([part.noise for part in self._parts])
 
     def interval(self, confidence: float = _LEVEL, *, sampling: bool = False) -> tuple[Any, Any]:
         """Return bounds that hold the number without noise.
@@ -350,7 +371,7 @@ class Release(Result):
             >>> low <= release.value <= high
             True
         """
-        low, high = self._answer.interval(confidence, sampling=sampling)
+        low, high = self._ends(confidence, sampling=sampling)
         return self._shaped(low), self._shaped(high)
 
     def rows(self, confidence: float = _LEVEL) -> list[Record]:
@@ -367,10 +388,15 @@ class Release(Result):
             >>> list(people.count(by="smokes", epsilon=1).rows()[0])
             ['smokes', 'value', 'std', 'low', 'high']
         """
-        answer = self._answer
-        low, high = answer.interval(confidence) if answer.has_interval else (None, None)
+        estimator = self._read_by
+        low, high = self._ends(confidence) if self._has_interval else (None, None)
         return records(
-            answer.names, answer.keys, value=answer.values, std=answer.std, low=low, high=high
+            self._names,
+            self._keys,
+            value=self.value if self._names else [self.value],
+            std=estimator.std(self._parts),
+            low=low,
+            high=high,
         )
 
     def to_html(self, confidence: float | None = None) -> str:
@@ -394,7 +420,7 @@ class Release(Result):
 
     def _repr_html_(self) -> str:
         """The first groups as a table, for notebooks; errors stand beside the numbers."""
-        return f"<pre>{escape(str(self))}</pre>" if self._noisy is None else self.to_html()
+        return f"<pre>{escape(str(self))}</pre>" if self._estimator is None else self.to_html()
 
     def map(self, function: Callable[[Any], Any]) -> Release:
         """Apply a function to the value.
@@ -411,7 +437,7 @@ class Release(Result):
             >>> people.count(epsilon=1).map(lambda count: max(count, 0)).value >= 0
             True
         """
-        return replace(self, value=function(self.value), _noisy=None)
+        return replace(self, value=function(self.value), _estimator=None)
 
     def merge_small_groups(self, *, below: float) -> MergedRelease:
         """Merge the groups with small published numbers into one, "(other)".
@@ -458,7 +484,7 @@ class Release(Result):
             "receipt": receipt_content(self.receipt),
             "mechanism": self.mechanism,
             "protects": self.privacy_statement,
-            "answer": None if self._noisy is None else self._answer.content(),
+            "answer": self._content(),
         }
         if self.facts is not None:
             content["facts"] = dict(self.facts)
@@ -492,26 +518,33 @@ class Release(Result):
             if content["discreet_release"] != VERSION:
                 raise InvalidArgument("text is a release of another version.")
             held = content["answer"]
-            answer = None if held is None else NoisyAnswer.read(held)
+            answer: dict[str, Any] = {"value": content["value"]}
+            if held is not None:
+                answer = {
+                    "_names": tuple(held["names"]),
+                    "_keys": read_keys(held),
+                    "_parts": read_parts(held),
+                    "_estimator": read_estimator(held["scale"]),
+                    "_independent": held.get("independent", False) is True,
+                }
             made = cls(
                 title=content["title"],
                 query_text=content["question"],
-                value=content["value"] if answer is None else value_of(answer),
                 guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
                 receipt=read_receipt(content["receipt"]),
                 mechanism=content["mechanism"],
                 privacy_statement=content["protects"],
                 facts=content.get("facts"),
-                _noisy=answer,
+                **answer,
             )
             made.about  # noqa: B018 - facts without what every sentence needs are no release
         stated = content["value"]
-        if answer is not None and made.value != (tuple(stated) if answer.names else stated):
+        if held is not None and made.value != (tuple(stated) if made._names else stated):
             raise InvalidArgument("text states a value that its noisy sums do not give.")
         return made
 
     def __str__(self) -> str:
-        if self._noisy is None:
+        if self._estimator is None:
             return f"{_heading(self)}\n  {self.value}  (mapped: no error bars)"
         return "\n".join([_heading(self), *row_lines(self.rows(), none=_RANKED)])
 
@@ -522,26 +555,58 @@ class Release(Result):
         return self.title
 
     @property
-    def _answer(self) -> NoisyAnswer:
-        if self._noisy is None:
+    def _read_by(self) -> Estimator:
+        if self._estimator is None:
             raise Unsupported("A mapped release has no error bars: ask the one it came from.")
-        return self._noisy
+        return self._estimator
+
+    @property
+    def _has_interval(self) -> bool:
+        """Whether there are bounds at all: a choice has none."""
+        return all(part.noise is not None for part in self._parts)
+
+    def _ends(
+        self, confidence: float, *, sampling: bool = False
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """Bounds that hold the answer without noise, each with probability at least ``confidence``.
+
+        With ``sampling`` they hold what the answer estimates in the population.
+        """
+        estimator = self._read_by
+        if not self._keys:  # a discovery that found none
+            return [], []
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
+        if sampling and not self._independent:
+            raise Unsupported(
+                "sampling=True needs independent rows, but a unit may have several in a group, and "
+                "rows of one unit are alike: use max_rows_per_unit=1 or "
+                "max_rows_per_unit_per_group=1."
+            )
+        return estimator.interval(self._parts, inside, sampling=sampling)
+
+    def _content(self) -> dict[str, Any] | None:
+        """What was measured, as JSON."""
+        if self._estimator is None:
+            return None
+        return answer_content(
+            self.title,
+            self._names,
+            self._keys,
+            estimator=self._estimator,
+            parts=self._parts,
+            independent=self._independent,
+        )
 
     def _shaped(self, numbers: Sequence[float] | Sequence[None]) -> Any:
-        return tuple(numbers) if self._answer.names else numbers[0]
+        return tuple(numbers) if self._names else numbers[0]
 
 
 def _heading(release: Release) -> str:
     guarantee = release.guarantee
     told = [describe_epsilon(guarantee), guarantee.relation.value]
-    if release._noisy is not None:
+    if release._estimator is not None:
         told.append(noise_words(release.noise))
     return f"{release.title} ({', '.join(told)})"
-
-
-def value_of(answer: NoisyAnswer) -> Any:
-    """A number without groups, a tuple with."""
-    return tuple(answer.values) if answer.names else answer.values[0]
 
 
 def receipt_content(receipt: Receipt) -> dict[str, Any]:
