@@ -65,6 +65,37 @@ def test_a_mean_takes_few_calls_and_compiles_once(people):
         assert calls[step] == 1
 
 
+NOUNS = {
+    "Query": set(),
+    "Program": {"AggregateSpec", "SumSpec", "ContributionBound", "DataScan"},
+    "Measurement": {"MeasuredVector", "BudgetChange"},
+    "SumEstimator": set(),
+    "ReleasePlan": {"PlannedQuery", "QueryBudget"},
+    "NoisyIntegers": {"ExactResult"},
+    "Release": {"LazyFacts", "TableSpec"},
+}
+"""What a query becomes on its way to a number, and what each of these is made of."""
+
+
+def test_a_mean_passes_through_seven_nouns(people):
+    made = set()
+
+    def watch(frame, event, _):
+        itself = frame.f_locals.get("self")
+        if event == "call" and frame.f_code.co_name == "__init__":
+            room = type(itself).__module__
+            if room.startswith(("discreet.query", "discreet.tables", "discreet.data.program")):
+                made.add(type(itself).__name__)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        people.mean("age", epsilon=0.5)
+    finally:
+        sys.setprofile(before)
+    assert made == set(NOUNS).union(*NOUNS.values())
+
+
 def test_facts_for_a_card_are_written_when_they_are_asked_for(people):
     made = []
     calls, _ = watched(lambda: made.append(people.mean("age", epsilon=0.5)))
