@@ -5,8 +5,6 @@ import numpy as np
 
 import discreet
 from discreet.local import local_epsilon_for, shuffled_guarantee, subset_selection
-from discreet.local.oracles.subset_selection import SubsetSelection
-from discreet.noise.uniform import permutation
 
 listeners, stations = 100_000, 64
 popularity = 1 / np.arange(1, stations + 1)
@@ -15,20 +13,23 @@ favorites = generator.choice(stations, size=listeners, p=popularity / popularity
 
 
 # %% How much may a report say, if 100,000 of them are mixed?
-def oracle(epsilon: float) -> SubsetSelection:
-    return subset_selection(categories=stations, epsilon=epsilon)
-
-
-local = local_epsilon_for(oracle, epsilon=1, delta=1e-6, reports=listeners)
-together = shuffled_guarantee(oracle(local), reports=listeners)
+local = local_epsilon_for(
+    lambda epsilon: subset_selection(categories=stations, epsilon=epsilon),
+    epsilon=1,
+    delta=1e-6,
+    reports=listeners,
+)
+reporter = subset_selection(categories=stations, epsilon=local)
+together = shuffled_guarantee(reporter, reports=listeners)
 print(f"each report: epsilon {local:.2f} on its own")
 print(together.explain(delta=1e-6), "\n")
 
 # %% Clients report, the shuffler mixes, the server adds up.
 rng = discreet.seeded_rng(1)  # an example may be repeated; a client uses system_rng()
-for name, client in (("alone", oracle(1)), ("shuffled", oracle(local))):
+alone = subset_selection(categories=stations, epsilon=1)
+for name, client in (("alone", alone), ("shuffled", reporter)):
     reports = client.randomize(favorites, rng=rng)
-    mixed = reports[permutation(len(reports), rng)]
+    mixed = generator.permutation(reports)
     tally = client.tally(mixed)
     estimate = client.estimate(tally.counts, tally.accepted)
     truth = np.bincount(favorites, minlength=stations) / listeners

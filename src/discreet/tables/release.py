@@ -437,7 +437,8 @@ class Release(Result):
             >>> people.count(epsilon=1).map(lambda count: max(count, 0)).value >= 0
             True
         """
-        return replace(self, value=function(self.value), _estimator=None)
+        bare = replace(self, _names=(), _keys=(), _parts=(), _estimator=None, _independent=False)
+        return replace(bare, value=function(self.value))
 
     def merge_small_groups(self, *, below: float) -> MergedRelease:
         """Merge the groups with small published numbers into one, "(other)".
