@@ -201,11 +201,11 @@ class Program:
     """The group keys as codes."""
     bounds: Mapping[str, ContributionBound] = field(default_factory=dict, compare=False)
     """How far one unit moves each aggregate."""
+    unit_columns: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The columns of the source that say whose a row is."""
 
-    @property
-    def unit_columns(self) -> tuple[str, ...]:
-        """The columns of the source that say whose a row is."""
-        return unit_columns(self.unit)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unit_columns", unit_columns(self.unit))
 
     @property
     def entries(self) -> int:

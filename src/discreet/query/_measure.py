@@ -289,17 +289,17 @@ def sensitivity_of(
     #   lies, before and after, between the extremes of one unit in one group.
     # Source: docs/theory/queries.md.
     # Needs: ADD_REMOVE or REPLACE_ONE; the plan's limits are enforced by the engine.
-    reach = plan.reach(part.terms[0][1])
+    reach, weight = plan.reach(part.terms[0][1]), part.weight
     full, rest = divmod(reach.rows, reach.rows_per_group)
     squares = full * reach.rows_per_group**2 + rest**2
     if central_relation(relation) is NeighboringRelation.ADD_REMOVE:
-        return _positive(reach.rows * part.weight, squares * part.weight**2)
+        return _positive(reach.rows * weight, squares * weight**2)
     one_sign = part.lower >= 0 or part.upper <= 0
     size = plan.size * part.per_group
     entry = reach.rows_per_group * (max(part.upper, 0) - min(part.lower, 0))
     return _positive(
-        min(2 * reach.rows * part.weight, size * entry),
-        min((2 if one_sign else 4) * squares * part.weight**2, size * entry**2),
+        min(2 * reach.rows * weight, size * entry),
+        min((2 if one_sign else 4) * squares * weight**2, size * entry**2),
     )
 
 

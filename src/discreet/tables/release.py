@@ -292,7 +292,7 @@ class Release(Result):
         estimator = self._estimator
         if estimator is None:
             return
-        if any(len(key) != len(self._names) for key in self._keys):
+        if not {len(key) for key in self._keys} <= {len(self._names)}:
             raise InvalidArgument("An answer needs a value for each name in each key.")
         estimator.check(self._parts, len(self._keys))
         # The value follows from what was measured: it cannot be stated otherwise.

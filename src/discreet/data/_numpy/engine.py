@@ -244,7 +244,7 @@ def _counted(program: Program, codes: dict[str, Ints], unit: _Unit) -> LimitedRo
         hit = cells[place] == group
         kept = kept if program.rest else kept & hit
         group = np.where(hit, place, len(cells))
-    values = tuple(column(value) for value in program.values)
+    values = tuple([column(value) for value in program.values])
     return LimitedRows(unit=unit.identity, number=unit.number, group=group, values=values).take(
         kept
     )
@@ -253,6 +253,8 @@ def _counted(program: Program, codes: dict[str, Ints], unit: _Unit) -> LimitedRo
 def _evaluate(code: Code, columns: dict[str, Ints]) -> Ints:
     """The value of an expression; each node is computed once and kept while something needs it."""
     order = in_order([code])
+    if len(order) == 1:  # a column, as most often
+        return _node(code, [], columns)
     uses = Counter(part for one in order for part in parts(one))
     made: dict[Code, Ints] = {}
     for one in order:
