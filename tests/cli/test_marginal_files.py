@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import discreet
 from discreet.cli.main import main
+from discreet.data import expression_json
 from discreet.report.marginal_section import association, triangle
 from discreet.tables.marginals import ChargedMarginalRelease
 from tests.marginals.test_release import ROWS, opened
@@ -155,3 +156,27 @@ def test_association_is_that_of_the_rows_and_noise_is_none():
     assert seen
     assert abs(strength - 0.6) < 0.06
     assert triangle(related).texts[1][0] == f"{strength:.2f}"
+
+
+SPINE = """
+tables = [["site", "sex"]]
+spine = ["side", "site"]
+columns = ["site", "sex", { column = "side", expression = EXPRESSION }]
+"""
+
+
+def test_a_hierarchy_in_a_release_file_agrees_in_the_stored_text(folder):
+    left = discreet.col("site").map({"a": "left", "b": "left"}, default="right")
+    expression = expression_json.write_expression(left)
+    text = FILE[: FILE.index("tables = 2")] + SPINE + "rho = 0.25\n"
+    (folder / "survey.toml").write_text(text.replace("EXPRESSION", json.dumps(expression)))
+    planned = json.loads(run("plan", folder / "survey.toml", "--json"))
+    names = [row["table"] for row in planned["marginals"][0]["tables"]]
+    assert "side, sex" in names or "sex, side" in names
+    run("release", folder / "survey.toml")
+    stored = next(folder.glob("*.marginals-1.json"))
+    sides, sites = (
+        json.loads(run("tables", stored, "--by", by, "--json")) for by in ("side", "site")
+    )
+    assert [row["side"] for row in sides] == ["left", "right"]
+    assert sum(row["value"] for row in sites[:2]) == pytest.approx(sides[0]["value"])

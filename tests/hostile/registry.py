@@ -116,6 +116,7 @@ WITHOUT_DATA: dict[str, tuple[str, ...]] = {
         "discreet.Expression.bind.label", "discreet.Account.statement.shown",
         "discreet.MarginalRelease", "discreet.Table.marginals.answer",
         "discreet.Table.marginals.answer_interval", "discreet.Table.marginals.answer_std",
+        "discreet.Table.marginals.answer_intervals",
         "discreet.Table.marginals.rows", "discreet.Table.plan_marginals.width",
         "discreet.Table.with_personal_budgets.trades", "discreet.models.InferenceTable",
         "discreet.models.DeclaredColumns", "discreet.ReconciledRelease", "discreet.reconcile",

@@ -121,6 +121,14 @@ PLANS: list[tuple[Any, dict[str, Any]]] = [
     (2, {"columns": ["t", "b", "w"], "rho": 0.5}),
     (2, {"columns": ["t", "b", "f"], "epsilon": 1, "weights": {("b", "t"): 5}}),
     ([["w", "b"]], {"rho": 0.5, "ranges": {"w": "all"}}),
+    (
+        [["t", "b"]],
+        {
+            "rho": 0.5,
+            "columns": {"half": discreet.col("t").map({"a": "one"}), "t": "t", "b": "b"},
+            "spine": ["half", "t"],
+        },
+    ),
 ]
 
 

@@ -12,6 +12,7 @@ from discreet.core.relation import NeighboringRelation
 from discreet.marginals import _margins_first
 from discreet.marginals._margins_first import (
     Parts,
+    along_axis,
     largest,
     margins_first,
     part_variances,
@@ -94,7 +95,7 @@ def test_less_error_than_the_unbiased_tables():
 def test_the_rounds_tend_to_the_optimum_of_a_dense_program():
     release, _ = released([(0, 1)], sizes=(3, 2), many=60, rho=0.02)
     linear = {(0, 1): release.design.table((0, 1), release._parts)}
-    variances = part_variances(release.design)
+    variances = part_variances(release.design.columns, release.design.variances)
     found = margins_first(linear, variances, (3, 2)).table((0, 1))
     # The same problem, solved by another method: cells are the unknowns.
     target = parts_of((0, 1), linear[0, 1])
@@ -135,7 +136,7 @@ def test_variances_of_parts_are_those_of_simulated_releases(ordered):
         )
         table = plan_noise.table((0, 2), plan_noise.parts(noisy))
         found.append(parts_of((0, 2), table))
-    stated = part_variances(plan_noise)
+    stated = part_variances(plan_noise.columns, plan_noise.variances)
     for part, free in {(): 1, (0,): 4, (2,): 6, (0, 2): 24}.items():
         sums = np.array([np.square(one[part]).sum() for one in found]) / free
         assert abs(sums.mean() / stated[part] - 1) < 5 * sums.std() / sums.mean() / 200**0.5
@@ -201,7 +202,10 @@ def test_tables_that_share_a_column_are_not_rounded():
 
 
 def test_raking_reaches_margins_even_from_zeros():
-    found, missed = raked(np.zeros((2, 2)), {1: np.array([3.0, 1.0]), 0: np.array([2.0, 2.0])})
+    found, missed = raked(
+        np.zeros((2, 2)),
+        [along_axis(1, np.array([3.0, 1.0])), along_axis(0, np.array([2.0, 2.0]))],
+    )
     assert missed < 1e-6
     assert np.allclose(found, [[1.5, 1.5], [0.5, 0.5]])
 

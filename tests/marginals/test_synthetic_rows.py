@@ -110,17 +110,17 @@ def test_one_row_at_a_time_without_temperature_never_makes_it_worse(tables):
     assert losses[-1] < losses[0]
 
 
-def test_a_row_that_forgets_its_own_counts_would_make_it_worse():
-    # One row that is right: its own counts make its present value look full to others.
+def test_a_row_that_is_in_its_place_does_not_make_it_look_full():
+    # Without its own count taken off, all values look alike, and the first one would be taken.
     rows = Exchange(
-        np.array([[0, 0]]),
+        np.array([[1, 0]]),
         (2, 2),
-        {(0, 1): np.array([[1.0, 0.0], [0.0, 0.0]])},
+        {(0, 1): np.array([[0.0, 0.0], [1.0, 0.0]])},
         impossible=(),
         rng=np.random.default_rng(0),
     )
-    rows.away[:] = rows.away - 0.0
     rows.move(np.array([0]), 0, temperature=0.0)
+    assert rows.codes.tolist() == [[1, 0]]
     assert rows.loss == 0
 
 

@@ -8,12 +8,15 @@ held tighter than their own noise says.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
-from discreet.marginals.design import MarginalDesign, TableKey, subsets
-from discreet.noise.distribution import Floats
+from discreet.marginals import _whole_numbers as whole_numbers
+from discreet.marginals.columns import MarginalColumn
+from discreet.marginals.design import Place, TableKey, subsets
+from discreet.noise.distribution import Floats, Ints
 
 _ROUNDS = 300
 _ROUNDS_ABOVE = 60
@@ -72,15 +75,17 @@ def parts_of(table: TableKey, cells: Floats) -> dict[TableKey, Floats]:
     return found
 
 
-def part_variances(design: MarginalDesign) -> dict[TableKey, float]:
-    """The mean variance of each part, over the directions that it has."""
-    sums = [column.mean_cell_energies * column.size for column in design.columns]
+def part_variances(
+    columns: Sequence[MarginalColumn], variances: Mapping[Place, float]
+) -> dict[TableKey, float]:
+    """The mean variance of each set of columns, over the directions that it has."""
+    sums = [column.mean_cell_energies * column.size for column in columns]
     found: dict[TableKey, float] = {}
-    for place in design.bases:
+    for place, variance in variances.items():
         key = tuple([i for i, _ in place])
         own = math.prod([float(sums[i][level]) for i, level in place])
-        free = math.prod([design.columns[i].size - 1 for i in key])
-        found[key] = found.get(key, 0.0) + design.variances[place] * own / free
+        free = math.prod([columns[i].size - 1 for i in key])
+        found[key] = found.get(key, 0.0) + variance * own / free
     return found
 
 
@@ -159,20 +164,37 @@ class CellsAboveZero:
     def table(self, table: TableKey) -> Floats:
         """The cells of one table."""
         if table not in self._known:
-            margins = {
-                axis: self.table(tuple([k for k in table if k != i]))
+            margins = [
+                along_axis(axis, self.table(tuple([k for k in table if k != i])))
                 for axis, i in enumerate(table)
-            }
+            ]
             cells = np.maximum(self._parts.table(table), 0)
             fitted, missed = raked(cells, margins)
             self._known[table] = fitted
             self.mismatch = max(self.mismatch, missed)
         return self._known[table]
 
+    def rounded(self, table: TableKey, total: int) -> Ints:
+        """The cells of one table in whole numbers that add up to the total."""
+        return whole_numbers.rounded(self.table(table), total)
 
-def raked(cells: Floats, margins: Mapping[int, Floats]) -> tuple[Floats, float]:
-    """Cells with these sums along each axis, by scaling; and how far a sum is still off."""
-    total = min([float(one.sum()) for one in margins.values()], default=0.0)
+
+Margin: TypeAlias = tuple[Callable[[Floats], Floats], Floats, Callable[[Floats], Floats]]
+"""How cells add up, to what, and how numbers for the sums are those of the cells."""
+
+
+def along_axis(axis: int, wanted: Floats) -> Margin:
+    """The sums along one axis."""
+    return (
+        lambda cells: np.asarray(cells.sum(axis=axis)),
+        wanted,
+        lambda held: np.expand_dims(held, axis),
+    )
+
+
+def raked(cells: Floats, margins: Sequence[Margin]) -> tuple[Floats, float]:
+    """Cells with these sums, by scaling; and how far a sum is still off."""
+    total = min([float(wanted.sum()) for _, wanted, _ in margins], default=0.0)
     if not margins:
         return cells, 0.0
     if total <= 0:
@@ -182,11 +204,11 @@ def raked(cells: Floats, margins: Mapping[int, Floats]) -> tuple[Floats, float]:
     missed = 0.0
     for _ in range(_RAKES):
         missed = 0.0
-        for axis, wanted in margins.items():
-            sums = found.sum(axis=axis)
+        for summed, wanted, over in margins:
+            sums = summed(found)
             missed = max(missed, float(np.abs(sums - wanted).max()))
             scale = np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
-            found = found * np.expand_dims(scale, axis)
+            found = found * over(scale)
         if missed <= _EVEN:
             break
     return found, missed

@@ -19,7 +19,7 @@ _POWER = 24
 """The largest of many is taken for the mean of so high a power, where there is no closed form."""
 _WHOLE = 4096
 _BITS = 13
-_SMALLEST_SHARE = 1e-6
+_SMALLEST_SHARE = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,6 +76,16 @@ def _smoothed(
     return proxy, tuple(usable)
 
 
+def quick(
+    laws: Sequence[DiscreteGaussian | DiscreteLaplace],
+    largest: Floats,
+    variance: Floats,
+    tail: float,
+) -> Floats:
+    """Half-widths for many weighted sums, from their variances and the largest weights alone."""
+    return floats(tails.quick(laws, largest, variance, tail))
+
+
 def sums(
     laws: Sequence[DiscreteGaussian | DiscreteLaplace], terms: Terms, variance: float, tail: float
 ) -> float:

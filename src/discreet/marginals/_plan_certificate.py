@@ -105,10 +105,12 @@ def _neighbors(
 
 def _tables(design: MarginalDesign, codes: Ints) -> dict[TableKey, Ints]:
     found = {}
+    sizes_of = np.array([column.size for column in design.columns])
+    codes = design.coded(codes % sizes_of[:, None])
     for table in dict.fromkeys(support(place) for place in design.places):
         sizes = tuple([design.columns[i].size for i in table])
         made = np.zeros(sizes, dtype=np.int64)
-        places = tuple([codes[i] % size for i, size in zip(table, sizes, strict=True)])
+        places = tuple([codes[i] for i in table])
         if table:
             np.add.at(made, places, 1)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from scipy import optimize, sparse
@@ -44,19 +45,50 @@ def rounded(cells: Floats, total: int) -> Ints:
     With two columns both margins are within one, too; with more, those along the order of the
     columns are, and all others are sums of cells.
     """
+    units, unit = _in_units(cells, total)
+    if cells.ndim == 2 and cells.size <= MOST_BOTH:
+        return _both_margins(units, unit, total)
+    return _along(units, unit, np.array([total]), first=1)
+
+
+def rounded_spine(nodes: Floats, parents: Sequence[Ints], total: int) -> Ints:
+    """The same from the top of a tree to its bottom, whose nodes are the first axis of the cells.
+
+    Every node of every level is within one of its estimate, and so are cells along the order of
+    the columns. ``parents`` are those of the nodes of each level.
+    """
+    units, unit = _in_units(nodes, total)
+    levels = [units.sum(axis=tuple(range(1, units.ndim)))]
+    for above, own in reversed(list(pairwise(parents))):
+        sums = np.zeros(len(above), dtype=np.int64)
+        np.add.at(sums, own, levels[0])
+        levels.insert(0, sums)
+    found = np.array([total])
+    for sums, own in zip(levels, parents, strict=True):
+        found = _split(found, sums, own, unit)
+    return _along(units, unit, found, first=2)
+
+
+def _in_units(cells: Floats, total: int) -> tuple[Ints, int]:
+    """Cells in whole units far below one row: their sums are exact and agree at every level."""
     whole = float(cells.sum())
     if total and whole <= 0:
         raise InvalidArgument("integers must be of tables with cells above zero.")
     near = cells if abs(whole - total) < 1 / 2 + _NEAR else cells * (total / whole)
-    # In whole units far below one row, so that sums are exact and agree at every level.
     unit = 1 << min(_BITS, 61 - max(total, 1).bit_length())
-    units = np.rint(near * unit).astype(np.int64)
-    if cells.ndim == 2 and cells.size <= MOST_BOTH:
-        return _both_margins(units, unit, total)
-    return _along(units, unit, total)
+    return np.rint(near * unit).astype(np.int64), unit
 
 
-def _along(units: Ints, unit: int, total: int) -> Ints:
+def _along(units: Ints, unit: int, found: Ints, *, first: int) -> Ints:
+    """Whole cells along the order of the columns, from whole sums of those before the first."""
+    for order in range(first, units.ndim + 1):
+        sums = units.sum(axis=tuple(range(order, units.ndim)))
+        parents = np.repeat(np.arange(found.size), sums.size // found.size)
+        found = _split(found.ravel(), sums.ravel(), parents, unit).reshape(sums.shape)
+    return found.reshape(units.shape)
+
+
+def _split(whole: Ints, sums: Ints, parents: Ints, unit: int) -> Ints:
     # Theorem: every node of the tree (the total, the sums of the first column, of the first two,
     #   ...) is the floor or the ceiling of its estimate, and children add up to their parent.
     # Proof: the floors of the children add up to a whole number that is at most their sum p, so at
@@ -64,14 +96,15 @@ def _along(units: Ints, unit: int, total: int) -> Ints:
     #   between none and all of the children that are not whole are to be rounded up. Induction.
     # Source: docs/theory/marginals.md.
     # Needs: the total is the floor or the ceiling of the sum; sums in whole units.
-    found = np.array([total])
-    for order in range(1, units.ndim + 1):
-        sums = units.sum(axis=tuple(range(order, units.ndim)))
-        floors, rest = np.divmod(sums.reshape(found.size, -1), unit)
-        up = found.ravel() - floors.sum(axis=1)
-        ranks = np.argsort(np.argsort(-rest, axis=1, kind="stable"), axis=1)
-        found = (floors + (ranks < up[:, None])).reshape(sums.shape)
-    return found.reshape(units.shape)
+    floors, rest = np.divmod(sums, unit)
+    up = whole.copy()
+    np.subtract.at(up, parents, floors)
+    order = np.lexsort((-rest, parents))
+    firsts = np.searchsorted(parents[order], np.arange(len(whole)))
+    ranks = np.empty(len(sums), dtype=np.int64)
+    ranks[order] = np.arange(len(sums)) - firsts[parents[order]]
+    found: Ints = floors + (ranks < up[parents])
+    return found
 
 
 def _both_margins(units: Ints, unit: int, total: int) -> Ints:

@@ -127,12 +127,15 @@ def moved_squared(
     #   every cell by no more than the unit's own rows in it.
     # Source: docs/theory/marginals.md; Xiao, He, Zhang, Kifer 2023 for the bases.
     # Needs: the counts of one table of the same kept rows; no unit has more than `rows` of them.
+    # Of a column that is taken value by value (a level of a spine) a row enters one value: the
+    #   factor is 1, and rows with different values have nothing in common, so that replacing moves
+    #   by `R^2 2 f`, or by what one contrast more says, which is no less.
     replaced = central_relation(relation) is NeighboringRelation.REPLACE_ONE
-    branchings = [columns[i].branching(level) for i, level in place]
+    branchings = [columns[i].branching(level) for i, level in place if level != EACH]
     alone = math.prod([b * (b - 1) for b in branchings])
     if replaced and place:
-        least = min(branchings)
-        alone = 2 * alone * least // (least - 1)
+        least = min(branchings, default=0)
+        alone = 2 * alone * least // (least - 1) if branchings else 2
     return rows * rows * alone
 
 
@@ -158,7 +161,8 @@ def measured(place: Place, table: Ints, columns: Sequence[MarginalColumn], *, pl
     if plain:
         return cut
     for axis, (column, level) in enumerate(place):
-        cut = columns[column].contrasts(columns[column].placed(cut, axis), axis, level)
+        if level != EACH:
+            cut = columns[column].contrasts(columns[column].placed(cut, axis), axis, level)
     return cut
 
 
@@ -166,9 +170,13 @@ def measured_shape(
     place: Place, columns: Sequence[MarginalColumn], *, plain: bool
 ) -> tuple[int, ...]:
     """The shape of what is measured at a place."""
-    if plain:
-        return tuple([columns[i].size for i, _ in place])
-    return tuple([columns[i].positions // columns[i].chain[level - 1] for i, level in place])
+    each = [
+        columns[i].size
+        if plain or level == EACH
+        else columns[i].positions // columns[i].chain[level - 1]
+        for i, level in place
+    ]
+    return tuple(each)
 
 
 # ── What follows ─────────────────────────────────────────────────────────────────────────────────
@@ -188,9 +196,35 @@ class MarginalDesign:
     """The noise of each place."""
 
     @cached_property
+    def every(self) -> tuple[TableKey, ...]:
+        """All tables that are answered, by order and then by columns."""
+        return closure(self.tables)
+
+    @cached_property
     def answered(self) -> frozenset[TableKey]:
-        """All tables that are answered."""
-        return frozenset(closure(self.tables))
+        """The same, to look them up."""
+        return frozenset(self.every)
+
+    @cached_property
+    def largest(self) -> tuple[TableKey, ...]:
+        """The asked tables that do not follow from another one."""
+        asked = sorted(set(self.tables), key=lambda one: (len(one), one))
+        return tuple(
+            [one for one in asked if not any(one != k and self.follows(one, k) for k in asked)]
+        )
+
+    def follows(self, table: TableKey, larger: TableKey) -> bool:
+        """Whether a table is made of sums of another one."""
+        return set(table) <= set(larger)
+
+    def summed(self, cells: Floats, larger: TableKey, table: TableKey) -> Floats:
+        """The cells of a table from those of one that it follows from."""
+        rest = tuple([axis for axis, i in enumerate(larger) if i not in table])
+        return np.asarray(cells.sum(axis=rest))
+
+    def coded(self, codes: Ints) -> Ints:
+        """The codes of rows, one line for each column, where columns depend on each other."""
+        return codes
 
     @cached_property
     def bases(self) -> tuple[Place, ...]:
@@ -325,9 +359,12 @@ class MarginalDesign:
                 if i not in levels:
                     part = np.expand_dims(part, axis)
             for axis, i in enumerate(table):
-                part = self.columns[i].spread(part, axis, levels.get(i, 0))
+                part = self._spread(part, axis, i, levels.get(i, 0))
             total += part
         return total
+
+    def _spread(self, part: Floats, axis: int, column: int, level: int) -> Floats:
+        return self.columns[column].spread(part, axis, level)
 
     # ── Intervals ────────────────────────────────────────────────────────────────────────────
 
@@ -391,37 +428,43 @@ class MarginalDesign:
         #   over all other columns, so each weighs the mean of what is asked of it. Contrasts tell
         #   one part, `P y / N`, with precision `N^2 / v`.
         table = support(place)
-        means = {i: float(w.mean()) for i, w in weights.items()}
-        outside = math.prod([mean for i, mean in means.items() if i not in table])
-        classes = []
-        for i in table:
-            asked = weights.get(i)
-            if asked is None:
-                classes.append((np.ones(1), np.array([float(self.columns[i].size)])))
-            else:
-                values, counts = np.unique(asked, return_counts=True)
-                classes.append((values, counts.astype(np.float64)))
-        shape = tuple([len(values) for values, _ in classes])
-        total = np.zeros(shape)
         known = self.variances
         own = contrast(place)
+        scale = math.sqrt(self._square(place)) if own else 1.0
+        total: Floats = np.zeros(())
+        many: Floats = np.ones(())
         for part in (table,) if own else subsets(table):
             key = tuple([(i, 1) for i in part])
             if key not in known or any(i not in weights for i in part):
                 continue  # nothing of what is summed varies
-            rest = math.prod([self.columns[i].size for i in table if i not in part])
-            scale = math.sqrt(self._square(place)) if own else 1 / rest
-            factor: Floats = np.array(outside * known[key] * scale / variance_of(law))
-            for axis, i in enumerate(table):
-                values, _ = classes[axis]
-                mean = means.get(i, 1.0)
-                each = values - mean if i in part else np.full(len(values), mean)
-                factor = factor * each.reshape([-1 if axis == k else 1 for k in range(len(table))])
-            total = total + factor
+            factor, many = self._factor(table, part, weights)
+            total = total + factor * (known[key] * scale / variance_of(law))
+        return np.ravel(np.broadcast_to(total, many.shape)), np.ravel(many)
+
+    def _factor(
+        self, table: TableKey, part: TableKey, weights: Mapping[int, Floats]
+    ) -> tuple[Floats, Floats]:
+        """What an answer makes of one part of a measured table, for each class of its cells.
+
+        And how many cells each class has.
+        """
+        means = {i: float(w.mean()) for i, w in weights.items()}
+        rest = math.prod([self.columns[i].size for i in table if i not in part])
+        outside = math.prod([mean for i, mean in means.items() if i not in table])
+        factor: Floats = np.array(outside / rest)
         many: Floats = np.ones(())
-        for _, held in classes:
-            many = np.multiply.outer(many, held)
-        return np.ravel(total), np.ravel(np.broadcast_to(many, total.shape))
+        for i in table:
+            asked = weights.get(i)
+            if asked is None:
+                values, counts = np.ones(1), np.array([float(self.columns[i].size)])
+            else:
+                values, held = np.unique(asked, return_counts=True)
+                counts = held.astype(np.float64)
+            mean = means.get(i, 1.0)
+            each = values - mean if i in part else np.full(len(values), mean)
+            factor = np.multiply.outer(factor, each)
+            many = np.multiply.outer(many, counts)
+        return factor, many
 
 
 def variance_of(law: Distribution) -> float:

@@ -12,18 +12,15 @@ import numpy as np
 
 from discreet.accounting.guarantee import Guarantee, describe_epsilon
 from discreet.core import _validate as check
+from discreet.core.errors import InvalidArgument
 from discreet.core.number_format import number, short
 from discreet.core.tabular import Record
 from discreet.marginals import _whole_numbers as whole_numbers
-from discreet.marginals._margins_first import (
-    CellsAboveZero,
-    Parts,
-    largest,
-    margins_first,
-    part_variances,
-)
+from discreet.marginals._margins_first import CellsAboveZero, margins_first, part_variances
+from discreet.marginals._spine_cells import SpineCellsAboveZero
 from discreet.marginals.design import TableKey, table_key
 from discreet.marginals.measured_tables import MarginalTable, MeasuredTables
+from discreet.marginals.spine import SpineDesign
 from discreet.noise.distribution import Floats
 from discreet.query.result import AnyGuarantee, Result, records
 
@@ -125,14 +122,14 @@ class NonnegativeMarginals(Result):
     def _table(self, key: TableKey) -> Floats:
         if not self.integers:
             return self._cells.table(key)
-        within = next(one for one in self._largest if set(key) <= set(one))
-        rest = tuple([axis for axis, i in enumerate(within) if i not in key])
-        return np.asarray(self._whole[within].sum(axis=rest), dtype=np.float64)
+        design = self.release.design
+        within = next(one for one in self._largest if design.follows(key, one))
+        return design.summed(self._whole[within].astype(np.float64), within, key)
 
     @cached_property
     def _whole(self) -> dict[TableKey, Any]:
         total = whole_numbers.rounded_total(float(self._cells.table(())))
-        return {key: whole_numbers.rounded(self._cells.table(key), total) for key in self._largest}
+        return {key: self._cells.rounded(key, total) for key in self._largest}
 
     def rows(self, confidence: float = _LEVEL) -> list[Record]:
         """List one record for each cell of each table that was asked for.
@@ -313,20 +310,26 @@ class NonnegativeTable(Result):
 def nonnegative_tables(release: MeasuredTables, *, integers: bool) -> NonnegativeMarginals:
     """Tables without negative cells from the unbiased ones. Reads no data."""
     design = release.design
-    biggest = largest(design.tables)
     if integers:
-        whole_numbers.split_apart(biggest, [column.name for column in design.columns])
+        names = [column.name for column in design.columns]
+        whole_numbers.split_apart(design.largest, names)
+        if isinstance(design, SpineDesign) and len(design.largest) > 1:
+            raise InvalidArgument("integers must be of one table and those above it, with a spine.")
     return NonnegativeMarginals(
         release=release,
         integers=integers,
-        _cells=CellsAboveZero(polished_parts(release)),
-        _largest=biggest,
+        _cells=cells_above_zero(release),
+        _largest=design.largest,
     )
 
 
-def polished_parts(release: MeasuredTables) -> Parts:
-    """The parts of tables near the unbiased ones without cells far below zero."""
-    design = release.design
+def cells_above_zero(release: MeasuredTables) -> CellsAboveZero:
+    """Tables near the unbiased ones without negative cells."""
+    design, parts = release.design, release._parts  # noqa: SLF001 - same package
+    if isinstance(design, SpineDesign):
+        return SpineCellsAboveZero(design, parts)
     sizes = [column.size for column in design.columns]
-    linear = {key: release._table(key).cells for key in largest(design.tables)}  # noqa: SLF001 - same package
-    return margins_first(linear, part_variances(design), sizes)
+    linear = {key: release._table(key).cells for key in design.largest}  # noqa: SLF001 - same package
+    return CellsAboveZero(
+        margins_first(linear, part_variances(design.columns, design.variances), sizes)
+    )

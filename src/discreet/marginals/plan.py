@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from discreet.accounting import composition
 from discreet.accounting.conversion import gaussian_sigma
@@ -23,8 +22,8 @@ from discreet.core.number_format import percent, short
 from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.core.tabular import Record, Tabular
 from discreet.marginals import _noise_shares as shares_of
-from discreet.marginals._noise_shares import Goal
 from discreet.marginals._plan_certificate import certify_plan
+from discreet.marginals._plan_shares import Objective, PlanQuestion, squared
 from discreet.marginals.columns import MarginalColumn, cells
 from discreet.marginals.counting import count_tables
 from discreet.marginals.design import (
@@ -39,12 +38,11 @@ from discreet.marginals.design import (
     measured_shape,
     moved_plain,
     moved_squared,
-    places_of,
-    subsets,
     support,
     table_key,
 )
 from discreet.marginals.release import MarginalRelease
+from discreet.marginals.spine import Spine, design_of
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.distribution import Floats, Ints
@@ -53,7 +51,6 @@ from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import RandomSource, resolve_rng
 from discreet.query.budget import QueryBudget
 
-Objective: TypeAlias = Literal["orders", "cells", "tables", "max_error"]
 OBJECTIVES: tuple[Objective, ...] = ("orders", "cells", "tables", "max_error")
 """What the noise is best for."""
 _LEVEL = 0.95
@@ -193,7 +190,7 @@ class MarginalPlan(Tabular):
             ['all rows', 'age group', 'smokes', 'age group, smokes']
         """
         found = []
-        for key in closure(self._design.tables):
+        for key in self._design.every:
             names = [self.columns[i].name for i in key]
             many = cells([self.columns[i] for i in key])
             std = self.std(names)
@@ -272,7 +269,8 @@ class MarginalPlan(Tabular):
         if found.shape[1] != len(sizes):
             raise OutOfDomain(f"codes must have {len(sizes)} columns, one for each of the plan.")
         whole = np.clip(np.nan_to_num(found), 0, np.array(sizes) - 1).astype(np.int64)
-        counted = count_tables([whole.T], sizes, [support(place) for place in self._design.places])
+        codes_of = self._design.coded(whole.T)
+        counted = count_tables([codes_of], sizes, [support(place) for place in self._design.places])
         return self.release_tables(counted, rng=resolve_rng(rng))
 
     def release_tables(
@@ -391,6 +389,7 @@ def plan_tables(  # noqa: PLR0913 - each has a name
     objective: Objective = "orders",
     weights: Mapping[TableKey, float] | None = None,
     ordered: frozenset[int] = frozenset(),
+    spine: Spine | None = None,
     expected_rows: int | None = None,
     query: Any = None,
 ) -> MarginalPlan:
@@ -400,33 +399,48 @@ def plan_tables(  # noqa: PLR0913 - each has a name
         raise InvalidArgument(
             f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}."
         )
-    check_sizes(columns, tables)
+    check_sizes(columns, tables, spine)
+    if spine is not None:
+        _check_spine(spine, objective, ordered)
     asked = tuple(dict.fromkeys(tables))
-    maker = _Maker(
+    question = PlanQuestion(
         columns=tuple(columns),
         tables=asked,
-        budget=budget,
         relation=relation,
         rows=rows,
         objective=objective,
         weights=dict(weights or {}),
         ordered=ordered,
+        spine=spine,
     )
+    maker = _Maker(asked=question, budget=budget)
     made: list[MarginalPlan] = []
     if budget.rho is not None or budget.delta is not None:
         made.append(maker.contrasts())
-    if budget.epsilon is not None and (budget.delta is None or _may_be_plain(asked)):
+    if budget.epsilon is not None and (budget.delta is None or _may_be_plain(question.every)):
         made.append(maker.plain())
-    best = min(made, key=maker.error)
+    best = min(made, key=lambda one: question.error(one._design))  # noqa: SLF001 - same package
     return replace(best, expected_rows=expected_rows, _query=query)
 
 
 def _may_be_plain(tables: Sequence[TableKey]) -> bool:
     """Whether Laplace noise can be better although a delta was given: for few, small orders."""
-    return len(closure(tables)) <= 128
+    return len(tables) <= 128
 
 
-def check_sizes(columns: Sequence[MarginalColumn], tables: Sequence[TableKey]) -> None:
+def _check_spine(spine: Spine, objective: Objective, ordered: frozenset[int]) -> None:
+    if objective == "max_error":
+        raise InvalidArgument(
+            "objective must be 'orders', 'tables' or 'cells' with a spine: the errors of its nodes "
+            "differ."
+        )
+    if ordered & set(spine.columns):
+        raise InvalidArgument("ranges must be of columns that are no level of the spine.")
+
+
+def check_sizes(
+    columns: Sequence[MarginalColumn], tables: Sequence[TableKey], spine: Spine | None = None
+) -> None:
     """Refuse tables that are too large, by name."""
     if not tables:
         raise InvalidArgument("by must name one table or more.")
@@ -439,7 +453,8 @@ def check_sizes(columns: Sequence[MarginalColumn], tables: Sequence[TableKey]) -
                 f"more than {MOST_CELLS:,}: make {widest.name!r} coarser, which has "
                 f"{widest.size:,} values."
             )
-    whole = sum(cells([columns[i] for i in table]) for table in closure(tables))
+    every = closure(tables) if spine is None else spine.closure(tables)
+    whole = sum(cells([columns[i] for i in table]) for table in every)
     if whole > MOST_ALL_CELLS:
         raise InvalidArgument(
             f"the tables have {whole:,} cells in all, more than {MOST_ALL_CELLS:,}: ask for fewer."
@@ -450,42 +465,24 @@ def check_sizes(columns: Sequence[MarginalColumn], tables: Sequence[TableKey]) -
 class _Maker:
     """Plans of either kind for the same question."""
 
-    columns: tuple[MarginalColumn, ...]
-    tables: tuple[TableKey, ...]
+    asked: PlanQuestion
     budget: QueryBudget
-    relation: NeighboringRelation
-    rows: int
-    objective: Objective
-    weights: Mapping[TableKey, float]
-    ordered: frozenset[int]
-
-    def error(self, plan: MarginalPlan) -> float:
-        """What is to be small, of a plan."""
-        design = plan._design  # noqa: SLF001 - same module
-        goal = self._goal(design)
-        return goal.value(np.array([design.variances[place] for place in design.bases]))
 
     def contrasts(self) -> MarginalPlan:
         """Gaussian noise on contrasts, with the certified composition of what is drawn."""
-        places = places_of(self.tables, self.columns)
-        goal = self._goal(self._blank(self.columns, places))
-        moves = [
-            moved_squared(place, self.columns, rows=1, relation=self.relation) for place in places
-        ]
-        squares = [
-            math.prod([self.columns[i].branching(level) for i, level in place]) ** 2
+        columns, rows = self.asked.columns, self.asked.rows
+        places, found, gap = self.asked.contrasts()
+        moved = [
+            moved_squared(place, columns, rows=rows, relation=self.asked.relation)
             for place in places
         ]
-        costs = np.array([move / square for move, square in zip(moves, squares, strict=True)])
-        found, gap = shares_of.optimal_contrasts(goal, costs)
         # In steps of the integers that are measured, for a cost of one; exact from here on.
         ideal = [
-            Fraction(float(value)) * square * self.rows**2
-            for value, square in zip(found, squares, strict=True)
+            Fraction(float(value)) * squared(place, columns) * rows**2
+            for value, place in zip(found, places, strict=True)
         ]
-        moved = [move * self.rows**2 for move in moves]
         noise = shares_of.short_squares(self._scaled(ideal, moved))
-        return self._plan(self.columns, places, self._gaussians(noise, moved), plain=False, gap=gap)
+        return self._plan(columns, places, self._gaussians(noise, moved), plain=False, gap=gap)
 
     def _scaled(self, ideal: Sequence[Fraction], moved: Sequence[int]) -> list[Fraction]:
         """The ideal variances times the smallest factor that keeps the budget."""
@@ -524,72 +521,29 @@ class _Maker:
                 dimension=move,
                 rho=Fraction(move) / square / 2,
                 domain="integers",
-                relation=self.relation,
+                relation=self.asked.relation,
             )
             for square, move in zip(squares, moved, strict=True)
         ]
 
     def plain(self) -> MarginalPlan:
         """Laplace noise on plain tables, put together by least squares."""
-        columns = tuple([replace(one, chain=(1, one.size)) for one in self.columns])
-        blank = self._blank(columns, places_of(self.tables, columns))
-        goal, bases = self._goal(blank), blank.bases
-        measured_tables = closure(self.tables)
-        numbers = {support(place): k for k, place in enumerate(bases)}
-        held, row, col = [], [], []
-        moves = []
-        for k, table in enumerate(measured_tables):
-            place = tuple([(i, EACH) for i in table])
-            moves.append(moved_plain(place, rows=self.rows, relation=self.relation))
-            for part in subsets(table):
-                rest = math.prod([columns[i].size for i in table if i not in part])
-                held.append(1 / rest / (2 * moves[-1] ** 2))
-                row.append(numbers[part])
-                col.append(k)
-        information = sparse.csr_array((held, (row, col)), shape=(len(bases), len(moves)))
-        sizes = np.array([cells([columns[i] for i in table]) for table in measured_tables])
-        asked = np.array([float(table in self.tables) for table in measured_tables])
-        starts = [
-            np.maximum(asked, 1e-3) / np.maximum(asked, 1e-3).sum(),
-            np.full(len(sizes), 1 / len(sizes)),
-            np.cbrt(sizes) / np.cbrt(sizes).sum(),
-        ]
-        shares, _ = shares_of.optimal_plain(goal, information, starts)
+        flat = self.asked.flat()
+        tables, shares = flat.plain()
         exact = _rational_shares(shares)
         epsilon = Fraction(self.budget.epsilon or 0)
         used = [k for k, share in enumerate(exact) if share]
+        places = tuple([tuple([(i, EACH) for i in tables[k]]) for k in used])
         mechanisms = [
             laplace(
-                sensitivity=moves[k],
+                sensitivity=moved_plain(place, rows=flat.rows, relation=flat.relation),
                 epsilon=epsilon * exact[k],
                 domain="integers",
-                relation=self.relation,
+                relation=flat.relation,
             )
-            for k in used
+            for k, place in zip(used, places, strict=True)
         ]
-        places = tuple([tuple([(i, EACH) for i in measured_tables[k]]) for k in used])
-        return self._plan(columns, places, mechanisms, plain=True, gap=0.0)
-
-    def _goal(self, design: MarginalDesign) -> Goal:
-        """The objective as weights of the mean variances of tables."""
-        tables = closure(self.tables) if self.objective == "orders" else self.tables
-        sizes = np.array([cells([design.columns[i] for i in table]) for table in tables], float)
-        own = np.array([self.weights.get(table, 1.0) for table in tables])
-        if self.objective == "orders":
-            orders = [len(table) for table in tables]
-            whole = {
-                k: sum(n for n, o in zip(sizes, orders, strict=True) if o == k) for k in orders
-            }
-            own = own * sizes / np.array([whole[order] for order in orders])
-        elif self.objective == "cells":
-            own = own * sizes
-        energies = design.mean_energies(tables, self.ordered)
-        return Goal(energies=energies, weights=own, largest=self.objective == "max_error")
-
-    def _blank(self, columns: tuple[MarginalColumn, ...], places: tuple[Place, ...]) -> Any:
-        return MarginalDesign(
-            columns=columns, tables=self.tables, plain=False, places=places, laws=()
-        )
+        return self._plan(flat.columns, places, mechanisms, plain=True, gap=0.0)
 
     def _plan(
         self,
@@ -600,23 +554,24 @@ class _Maker:
         plain: bool,
         gap: float,
     ) -> MarginalPlan:
-        design = MarginalDesign(
-            columns=columns,
-            tables=self.tables,
-            plain=plain,
-            places=places,
-            laws=tuple([_law(one) for one in mechanisms]),
-        )
+        asked = self.asked
         return MarginalPlan(
             columns=columns,
-            tables=tuple([tuple([columns[i].name for i in table]) for table in self.tables]),
+            tables=tuple([tuple([columns[i].name for i in table]) for table in asked.tables]),
             budget=self.budget,
-            relation=self.relation,
-            max_rows_per_unit=self.rows,
-            objective=self.objective,
+            relation=asked.relation,
+            max_rows_per_unit=asked.rows,
+            objective=asked.objective,
             mechanisms=tuple(mechanisms),
             gap=gap,
-            _design=design,
+            _design=design_of(
+                columns=columns,
+                tables=asked.tables,
+                plain=plain,
+                places=places,
+                laws=tuple([_law(one) for one in mechanisms]),
+                spine=asked.spine,
+            ),
         )
 
 

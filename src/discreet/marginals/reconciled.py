@@ -25,6 +25,7 @@ from discreet.marginals.design import (
 from discreet.marginals.measured_tables import MeasuredTables
 from discreet.marginals.plan import check_sizes
 from discreet.marginals.release import MarginalRelease, read_release, told
+from discreet.marginals.spine import SpineDesign
 from discreet.noise.distribution import Ints
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
@@ -47,6 +48,7 @@ class ReconciledRelease(MarginalRelease):
         guarantee: Composition of the guarantees of the releases.
         max_rows_per_unit: Most rows of one privacy unit that were used, where a release says so.
         private: Whether the noise came from a private random source.
+        interval_seed: Seed of the copies of noise that `answer_intervals` compares with.
         titles: What was put together.
         assumed: What the releases do not say, and the result needs to be right.
         public: Tables that were taken as public. They are not protected.
@@ -162,6 +164,8 @@ def put_together(
         values.append(found)
         asked.append(key)
     for many in measured:
+        if isinstance(many.design, SpineDesign):
+            raise InvalidArgument("releases with a spine agree already, and join no others.")
         design, own = many.design, [numbers[column.name] for column in many.columns]
         for place, law, group in zip(design.places, design.laws, many.measured, strict=True):
             held = [many.columns[i] for i, _ in place]

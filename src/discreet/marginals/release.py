@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,7 @@ from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
 from discreet.core.number_format import number
 from discreet.core.tabular import Record
+from discreet.marginals._at_once import widths_at_once
 from discreet.marginals.columns import MarginalColumn, cells, read_column
 from discreet.marginals.design import (
     EACH,
@@ -31,6 +33,7 @@ from discreet.marginals.design import (
 )
 from discreet.marginals.measured_tables import MarginalTable, MeasuredTables, rounding
 from discreet.marginals.nonnegative import NonnegativeMarginals, nonnegative_tables
+from discreet.marginals.spine import SpineDesign, design_of, read_spine
 from discreet.marginals.synthetic_rows import SyntheticRows, Values, synthesize
 from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import DiscreteGaussian
@@ -40,6 +43,7 @@ from discreet.ranges._measurements import packed, unpacked
 
 VERSION = 1
 _LEVEL = 0.95
+_SEEDS = 1 << 63
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -54,6 +58,8 @@ class MarginalRelease(MeasuredTables, Result):
         guarantee: Privacy guarantee of the release.
         max_rows_per_unit: Most rows of one privacy unit that were used.
         private: Whether the noise came from a private random source.
+        interval_seed: Seed of the copies of noise that `answer_intervals` compares with. It is not
+            that of the noise of the release.
 
     Examples:
         >>> import discreet
@@ -70,6 +76,9 @@ class MarginalRelease(MeasuredTables, Result):
         >>> bool((low <= 200).all() and (high >= 200).all())
         True
     """
+
+    # Drawn when the release is made, by itself: a seed of the noise would undo all protection.
+    interval_seed: int = field(default_factory=lambda: secrets.randbelow(_SEEDS))
 
     @property
     def total(self) -> float:
@@ -178,6 +187,50 @@ class MarginalRelease(MeasuredTables, Result):
         width = self.design.answer_width(self._weights(wanted), 1 - inside)
         width += rounding(np.array(self.total))
         return value - width, value + width
+
+    def answer_intervals(
+        self, wanted: Iterable[Mapping[str, object]], *, confidence: float = _LEVEL
+    ) -> list[tuple[float, float]]:
+        """Return bounds that hold for many answers at once.
+
+        The answers can depend on each other, such as all ranges of a column. Fresh copies of the
+        whole noise say how far off the worst of them is, whatever they have in common. Choose the
+        answers before you see numbers.
+
+        Args:
+            wanted: Answers, each as in `answer`.
+            confidence: Probability with which all intervals hold at once.
+
+        Returns:
+            The lower and the upper end for each answer.
+
+        Raises:
+            InvalidArgument: The columns of an answer are not those of a table, a value is not
+                declared, there are too many answers, or the confidence is not between 0 and 1.
+
+        Privacy:
+            Copies are drawn from the public law of the noise and from a seed of their own, which is
+            stored with the release and has nothing to do with its noise.
+
+        Examples:
+            >>> bounds = release.answer_intervals([{"smokes": True}, {"smokes": False}, {}])
+            >>> len(bounds)
+            3
+        """
+        inside = float(check.probability("confidence", confidence, zero=False, one=False))
+        asked = check.as_tuple("wanted", wanted)
+        if not asked or isinstance(wanted, Mapping):
+            raise InvalidArgument("wanted must list answers, such as [{'sex': 'f'}, {'sex': 'm'}].")
+        widths = widths_at_once(
+            self.design,
+            [self._weights(one) for one in asked],
+            confidence=inside,
+            seed=self.interval_seed,
+        )
+        room = rounding(np.array(self.total))
+        values = [self.answer(one) for one in asked]
+        pairs = zip(values, (widths + room).tolist(), strict=True)
+        return [(value - width, value + width) for value, width in pairs]
 
     def _weights(self, wanted: Mapping[str, object]) -> dict[int, Floats]:
         if not isinstance(wanted, Mapping):
@@ -314,7 +367,10 @@ class MarginalRelease(MeasuredTables, Result):
             "guarantee": json.loads(self.guarantee.to_json()),
             "max_rows_per_unit": self.max_rows_per_unit,
             "private": self.private,
+            "interval_seed": self.interval_seed,
         }
+        if isinstance(design, SpineDesign):
+            content["spine"] = design.spine.content()
         return json.dumps(content)
 
     @classmethod
@@ -392,8 +448,9 @@ def read_release(text: str) -> dict[str, Any]:
             ]
         )
         laws = tuple([read_distribution(law) for law in content["noise"]])
-        design = MarginalDesign(
-            columns=columns, tables=tables, plain=plain, places=places, laws=laws
+        spine = read_spine(content["spine"], columns) if "spine" in content else None
+        design = design_of(
+            columns=columns, tables=tables, plain=plain, places=places, laws=laws, spine=spine
         )
         _check_design(design)
         measured = []
@@ -405,6 +462,10 @@ def read_release(text: str) -> dict[str, Any]:
             "guarantee": Guarantee.from_json(json.dumps(content["guarantee"])),
             "max_rows_per_unit": check.count("max_rows_per_unit", content["max_rows_per_unit"]),
             "private": bool(content["private"]),
+            # Texts from before copies were drawn have none: any that was not chosen will do.
+            "interval_seed": check.count(
+                "interval_seed", content.get("interval_seed", 0), minimum=0
+            ),
         }
 
 
@@ -422,7 +483,9 @@ def _check_design(design: MarginalDesign) -> None:
     repeated = len(set(design.places)) != len(design.places) and not design.plain
     if len(design.laws) != len(design.places) or repeated:
         raise InvalidArgument("text must have one noise for each measurement.")
-    if design.plain:
+    if isinstance(design, SpineDesign):
+        fits = design.complete()
+    elif design.plain:
         known: set[TableKey] = set()
         for place in design.places:
             known.update((support(place),) if contrast(place) else subsets(support(place)))

@@ -17,11 +17,11 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.number_format import percent, short
 from discreet.core.tabular import ColumnKind, Record, Tabular, column_of
 from discreet.marginals._exchange import Exchange, Impossible, tree_start, wanted_tables
-from discreet.marginals._margins_first import CellsAboveZero, largest
 from discreet.marginals.columns import MarginalColumn, cells
-from discreet.marginals.design import TableKey, closure, table_key
+from discreet.marginals.design import TableKey, table_key
 from discreet.marginals.measured_tables import MeasuredTables, rounding
-from discreet.marginals.nonnegative import NonnegativeTable, polished_parts
+from discreet.marginals.nonnegative import NonnegativeTable, cells_above_zero
+from discreet.marginals.spine import SpineDesign
 from discreet.noise.distribution import Floats, Ints, floats
 
 Values: TypeAlias = Literal["uniform", "middle", "label"]
@@ -166,7 +166,7 @@ class SyntheticRows(Tabular):
         # Needs: tables that the release answers; nothing private.
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
         design = self._release.design
-        keys = closure(design.tables)
+        keys = design.every
         many = sum(cells([design.columns[i] for i in key]) for key in keys)
         found = []
         for key in keys:
@@ -262,18 +262,21 @@ def synthesize(
     check.one_of("values", values, ("uniform", "middle", "label"))
     own = secrets.randbelow(_SEEDS) if seed is None else check.count("seed", seed, minimum=0)
     design = release.design
+    if isinstance(design, SpineDesign):
+        raise InvalidArgument(
+            "rows cannot be made of tables with a spine: plan tables of its last level without it."
+        )
     used = tuple(sorted({i for table in design.tables for i in table}))
     if not used:
         raise InvalidArgument("rows must have columns: the release has the number of rows alone.")
     columns = tuple([design.columns[i] for i in used])
     forbidden = _impossible(impossible, columns)
-    above = CellsAboveZero(polished_parts(release))
+    above = cells_above_zero(release)
     total = float(above.table(()))
     many = _size(size, total, len(used))
     scale = many / total if total > 0 else 1.0
     numbers = {i: place for place, i in enumerate(used)}
-    biggest = largest(design.tables)
-    pairs, more = wanted_tables(biggest)
+    pairs, more = wanted_tables(design.largest)
     wanted = {
         tuple([numbers[i] for i in key]): above.table(key) * scale
         for key in [*[(i,) for i in used], *pairs, *more]

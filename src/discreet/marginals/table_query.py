@@ -20,13 +20,16 @@ from discreet.data._integer_ops import (
     CodeBinary,
     CodeConst,
     columns,
+    small,
 )
 from discreet.data.expression import Expression
 from discreet.data.program import ContributionLimits, Program, rows_used, unit_parts, unit_value
 from discreet.data.schema import Label, Schema, TextColumn
+from discreet.marginals._plan_shares import Objective
 from discreet.marginals.columns import MarginalColumn, ordered_chain, unordered_chain
 from discreet.marginals.design import MOST_CELLS, TableKey, closure
-from discreet.marginals.plan import MarginalPlan, Objective, plan_tables
+from discreet.marginals.plan import MarginalPlan, plan_tables
+from discreet.marginals.spine import Spine
 from discreet.noise.distribution import Ints
 from discreet.query._measure import TableSpec
 from discreet.query.budget import QueryBudget
@@ -78,6 +81,7 @@ def plan_marginals(  # noqa: PLR0913 - each has a name
     objective: Objective = "orders",
     weights: Weights | None = None,
     ranges: Mapping[str, str] | None = None,
+    spine: Iterable[str] | None = None,
     max_rows_per_unit: int | None = None,
     expected_rows: int | None = None,
 ) -> MarginalPlan:
@@ -102,6 +106,7 @@ def plan_marginals(  # noqa: PLR0913 - each has a name
     if not isinstance(by, int) and dropped:
         raise InvalidArgument(f"by must not name {dropped[0]!r}: it has a single value.")
     kept = {name: one for name, one in bound.items() if name not in dropped}
+    levels = None if spine is None else _spine(spine, kept, dropped, setting.schema)
     ordered = _ordered(ranges, kept)
     made = tuple(
         [
@@ -114,7 +119,7 @@ def plan_marginals(  # noqa: PLR0913 - each has a name
             for name, one in kept.items()
         ]
     )
-    tables = _tables(by, list(kept))
+    tables = _tables(by, list(kept), levels)
     query = _query(kept, tables, where, replace(setting, limits=limits), dropped, by)
     return plan_tables(
         made,
@@ -123,8 +128,9 @@ def plan_marginals(  # noqa: PLR0913 - each has a name
         relation=setting.relation,
         rows=limits.max_rows_per_unit or 1,
         objective=objective,
-        weights=_weights(weights, list(kept), tables, objective),
+        weights=_weights(weights, list(kept), tables, objective, levels),
         ordered=frozenset(i for i, name in enumerate(kept) if name in ordered),
+        spine=levels,
         expected_rows=shown,
         query=query,
     )
@@ -188,12 +194,15 @@ def _listed(by: object) -> list[tuple[str, ...]]:
     return found
 
 
-def _tables(by: Tables, names: list[str]) -> list[TableKey]:
+def _tables(by: Tables, names: list[str], spine: Spine | None) -> list[TableKey]:
     if isinstance(by, int) and not isinstance(by, bool):
         order = check.count("by", by)
         if not names:
             raise InvalidArgument("columns must have two values or more: there is no such column.")
-        return list(closure(list(combinations(range(len(names)), min(order, len(names))))))
+        levels = set() if spine is None else set(spine.columns)
+        wide = len(names) - max(len(levels) - 1, 0)
+        every = combinations(range(len(names)), min(order, wide))
+        return list(closure([one for one in every if len(levels.intersection(one)) <= 1]))
     numbers = {name: i for i, name in enumerate(names)}
     found = []
     for table in _listed(by):
@@ -267,13 +276,70 @@ def _ordered(ranges: Mapping[str, str] | None, kept: Mapping[str, BoundedCode]) 
     return frozenset(asked)
 
 
+def _spine(
+    spine: Iterable[str], kept: Mapping[str, BoundedCode], dropped: Sequence[str], schema: Schema
+) -> Spine:
+    """The levels of a hierarchy, and to which value above each value belongs: public facts."""
+    from discreet.data._numpy.engine import evaluate  # noqa: PLC0415 - engines are slow to import
+
+    names = [] if isinstance(spine, str) else list(check.as_tuple("spine", spine))
+    if len(names) < 2 or len(set(map(str, names))) != len(names):
+        raise InvalidArgument(
+            "spine must name two columns or more, from the top of a hierarchy to its bottom, such "
+            "as ['state', 'county']."
+        )
+    for name in names:
+        if name not in kept:
+            why = "has a single value" if name in dropped else "is no column of these tables"
+            raise InvalidArgument(f"spine names {name!r}, which {why}.")
+    levels = [kept[name] for name in names]
+    read = set().union(*[columns(one.code) for one in levels])
+    if len(read) != 1:
+        raise InvalidArgument(
+            "spine must have levels that are computed from one declared column, such as "
+            "columns={'state': col('county').map({...}), 'county': 'county'}."
+        )
+    (source,) = read
+    whole = as_expression("spine", source).bind(schema)
+    if not small(whole):
+        raise InvalidArgument(f"spine must be of a column with fewer values than {source!r}.")
+    every = {source: np.arange(whole.lower, whole.upper + 1)}
+    seen = [np.broadcast_to(evaluate(one.code, every), len(every[source])) for one in levels]
+    parents = [np.zeros(levels[0].upper - levels[0].lower + 1, dtype=np.int64)]
+    for k in range(1, len(levels)):
+        above, own = (
+            codes - one.lower for codes, one in zip(seen[k - 1 :], levels[k - 1 :], strict=False)
+        )
+        parents.append(_parents(above, own, levels[k], names[k - 1 : k + 1]))
+    numbers = list(kept)
+    return Spine(columns=tuple([numbers.index(name) for name in names]), parents=tuple(parents))
+
+
+def _parents(above: Ints, own: Ints, level: BoundedCode, names: Sequence[str]) -> Ints:
+    """To which value of the level above each value belongs; one that nothing has, to any."""
+    found = np.zeros(level.upper - level.lower + 1, dtype=np.int64)
+    found[own] = above
+    several = found[own] != above
+    if several.any():
+        label = level.label(int(own[several][0]) + level.lower)
+        raise InvalidArgument(
+            f"spine must have one {names[0]!r} for each {names[1]!r}: {label!r} has several."
+        )
+    return found
+
+
 def _weights(
-    weights: Weights | None, names: list[str], tables: Sequence[TableKey], objective: str
+    weights: Weights | None,
+    names: list[str],
+    tables: Sequence[TableKey],
+    objective: str,
+    spine: Spine | None,
 ) -> dict[TableKey, float]:
     given = {} if weights is None else weights
     if not isinstance(given, Mapping):
         raise InvalidArgument("weights must map tables to numbers: {('age', 'sex'): 5}.")
-    known = set(closure(tables) if objective == "orders" else tables)
+    every = closure(tables) if spine is None else spine.closure(tables)
+    known = set(every if objective == "orders" else tables)
     found = {}
     for table, weight in given.items():
         asked = (table,) if isinstance(table, str) else tuple(table)

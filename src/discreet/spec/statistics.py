@@ -35,7 +35,7 @@ _RANGE_OPTIONS = ("workload", "bins", "edges", "name")
 _RANGES = ("kind", "of", "where", "expected_rows", "within", *_RANGE_OPTIONS, *LIMITS, *_AMOUNTS)
 _MARGINALS = (
     *("kind", "tables", "columns", "where", "objective", "weights", "ranges", "expected_rows"),
-    *("max_rows_per_unit", *_AMOUNTS),
+    *("spine", "max_rows_per_unit", *_AMOUNTS),
 )
 _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
     "is": lambda column, value: column == value,
@@ -355,6 +355,7 @@ def _marginals(
             objective=given.get("objective", "orders"),
             weights={tuple(one["table"]): sent.read_label(one["weight"]) for one in weights},
             ranges=given.get("ranges"),
+            spine=given.get("spine"),
             max_rows_per_unit=given.get("max_rows_per_unit"),
             expected_rows=given.get("expected_rows"),
         )

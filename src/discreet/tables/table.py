@@ -23,7 +23,8 @@ from discreet.data.unit import GivenUnit, checked_unit
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.personal_budgets import PersonalBudgets
-from discreet.marginals.plan import MarginalPlan, Objective
+from discreet.marginals._plan_shares import Objective
+from discreet.marginals.plan import MarginalPlan
 from discreet.marginals.table_query import Columns, Tables, Weights, plan_marginals
 from discreet.mechanisms.partition_selection import Method as SelectionMethod
 from discreet.noise.random_source import system_rng
@@ -377,6 +378,7 @@ class Table(QueryMethods, OpenTable):
         objective: Objective = "orders",
         weights: Weights | None = None,
         ranges: Mapping[str, str] | None = None,
+        spine: Iterable[str] | None = None,
         max_rows_per_unit: int | None = None,
         expected_rows: int | None = None,
         epsilon: Number | None = None,
@@ -400,6 +402,9 @@ class Table(QueryMethods, OpenTable):
             weights: Importance of single tables, such as `{("age", "sex"): 5}`. If None, each has
                 the weight 1.
             ranges: Ordered columns of which every range matters, such as `{"age": "all"}`.
+            spine: Levels of a hierarchy, from the top, such as `["state", "county"]`: columns of
+                which each follows from the next, by `map` for example. A table has at most one of
+                them, and answers those above it.
             max_rows_per_unit: Contribution limit of this release, in place of the table's.
             expected_rows: Guess of the number of rows, to show errors as a share of a mean cell.
             epsilon: Privacy loss to plan for, as epsilon. Without `delta`, the noise is Laplace
@@ -433,6 +438,7 @@ class Table(QueryMethods, OpenTable):
             objective=objective,
             weights=weights,
             ranges=ranges,
+            spine=spine,
             max_rows_per_unit=max_rows_per_unit,
             expected_rows=expected_rows,
         )
@@ -446,6 +452,7 @@ class Table(QueryMethods, OpenTable):
         objective: Objective = "orders",
         weights: Weights | None = None,
         ranges: Mapping[str, str] | None = None,
+        spine: Iterable[str] | None = None,
         max_rows_per_unit: int | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
@@ -464,6 +471,9 @@ class Table(QueryMethods, OpenTable):
             objective: What the noise is best for, as in `plan_marginals`.
             weights: Importance of single tables, such as `{("age", "sex"): 5}`.
             ranges: Ordered columns of which every range matters, such as `{"age": "all"}`.
+            spine: Levels of a hierarchy, from the top, such as `["state", "county"]`: columns of
+                which each follows from the next, by `map` for example. A table has at most one of
+                them, and answers those above it.
             max_rows_per_unit: Contribution limit of this release, in place of the table's.
             epsilon: Privacy loss of this release, as epsilon. It is for all tables together.
             delta: Probability parameter of (epsilon, delta)-DP. With it, Gaussian noise is used.
@@ -494,7 +504,7 @@ class Table(QueryMethods, OpenTable):
             `Table.plan_marginals`.
         """
         if isinstance(by, MarginalPlan):
-            given = (columns, where, weights, ranges, max_rows_per_unit, epsilon, delta, rho)
+            given = (columns, where, weights, ranges, spine, max_rows_per_unit, epsilon, delta, rho)
             if any(one is not None for one in given) or objective != "orders":
                 raise InvalidArgument(
                     "by is a plan, which says columns, tables and budget: give nothing but label."
@@ -508,6 +518,7 @@ class Table(QueryMethods, OpenTable):
                 objective=objective,
                 weights=weights,
                 ranges=ranges,
+                spine=spine,
                 max_rows_per_unit=max_rows_per_unit,
                 epsilon=epsilon,
                 delta=delta,

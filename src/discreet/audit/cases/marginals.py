@@ -13,6 +13,7 @@ from discreet.marginals.columns import MarginalColumn
 from discreet.marginals.counting import count_tables
 from discreet.marginals.design import TableKey, measured, support
 from discreet.marginals.plan import MarginalPlan, plan_tables
+from discreet.marginals.spine import Spine
 from discreet.noise.distribution import Ints
 from discreet.noise.random_source import seeded_rng
 from discreet.query.budget import QueryBudget, budget
@@ -35,6 +36,8 @@ def cases() -> tuple[AuditCase, ...]:
         _sound("many tables, gaussian", _plan(budget(rho=0.1)), NOBODY, FIRST),
         _sound("many tables, gaussian, replace one", _plan(budget(rho=0.1), REPLACE), FIRST, LAST),
         _sound("many tables, laplace", _plan(budget(epsilon=1)), NOBODY, FIRST),
+        _sound("many tables, spine", _tree(budget(rho=0.1)), NOBODY, FIRST),
+        _sound("many tables, spine, replace one", _tree(budget(rho=0.1), REPLACE), FIRST, LAST),
         *_mistakes(),
     )
 
@@ -96,11 +99,29 @@ def _plan(
     return plan_tables(columns, _TABLES, budget=amount, relation=relation, rows=rows)
 
 
+def _tree(amount: QueryBudget, relation: NeighboringRelation = ADD) -> MarginalPlan:
+    """Of the second column, its halves above it."""
+    plan = _plan(amount, relation)
+    halves = MarginalColumn(name="half", labels=(0, 1), chain=(1, 2))
+    tree = Spine(columns=(2, 1), parents=(np.zeros(2, np.int64), np.array([0, 0, 1, 1, 1])))
+    return plan_tables(
+        (*plan.columns, halves),
+        _TABLES,
+        budget=amount,
+        relation=relation,
+        rows=_ROWS,
+        spine=tree,
+    )
+
+
 def _exact(plan: MarginalPlan, rows: Rows) -> tuple[Ints, ...]:
     """What is measured, without noise, as the plan measures it."""
     design = plan._design  # noqa: SLF001 - audited from inside
     codes = np.array(rows, dtype=np.int64).reshape(-1, len(_SIZES)).T
-    counted = count_tables([codes], _SIZES, [support(place) for place in design.places])
+    more = len(plan.columns) - len(_SIZES)
+    codes = design.coded(np.vstack([codes, np.zeros((more, codes.shape[1]), dtype=np.int64)]))
+    sizes = [column.size for column in plan.columns]
+    counted = count_tables([codes], sizes, [support(place) for place in design.places])
     return tuple(
         [
             measured(place, counted[support(place)], plan.columns, plain=design.plain)

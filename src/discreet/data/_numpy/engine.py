@@ -74,7 +74,7 @@ class NarwhalsEngine:
         found = [_ranked(distinct(data[f], self.source.columns[f])) for f in program.texts]
         there = np.logical_and.reduce([unit.there, *(codes >= 0 for _, codes in found)])
         # The order of keys is that of their texts, then of the index.
-        index = np.broadcast_to(_evaluate(program.index, codes), len(data))
+        index = np.broadcast_to(evaluate(program.index, codes), len(data))
         parts = [*(ranks for _, ranks in found), index]
         group = _together(parts)
         counted = replace(program, index=CodeRef(_GROUP), size=len(data) + 1, count_units=True)
@@ -230,7 +230,7 @@ def _counted(program: Program, codes: dict[str, Ints], unit: _Unit) -> LimitedRo
     kept, n = unit.there, len(unit.identity)
 
     def column(code: Code) -> Ints:
-        return np.broadcast_to(_evaluate(code, codes), n)
+        return np.broadcast_to(evaluate(code, codes), n)
 
     for name, one in program.columns:
         if name in program.known and not isinstance(one, TextColumn):
@@ -250,7 +250,7 @@ def _counted(program: Program, codes: dict[str, Ints], unit: _Unit) -> LimitedRo
     )
 
 
-def _evaluate(code: Code, columns: dict[str, Ints]) -> Ints:
+def evaluate(code: Code, columns: Mapping[str, Ints]) -> Ints:
     """The value of an expression; each node is computed once and kept while something needs it."""
     order = in_order([code])
     if len(order) == 1:  # a column, as most often
@@ -266,7 +266,7 @@ def _evaluate(code: Code, columns: dict[str, Ints]) -> Ints:
     return made[code]
 
 
-def _node(code: Code, inner: list[Ints], columns: dict[str, Ints]) -> Ints:
+def _node(code: Code, inner: list[Ints], columns: Mapping[str, Ints]) -> Ints:
     match code:
         case CodeRef(column):
             return columns[column]
