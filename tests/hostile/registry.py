@@ -124,7 +124,7 @@ WITHOUT_DATA: dict[str, tuple[str, ...]] = {
         "discreet.query", "discreet.keys", "discreet.plot", "discreet.col", "discreet.when",
         "discreet.plan_stream", "discreet.Receipt", "discreet.ErrorForecast",
         "discreet.boolean", "discreet.category", "discreet.date", "discreet.integer",
-        "discreet.real", "discreet.ranges.grid", "discreet.ranges.coarsen",
+        "discreet.real", "discreet.text", "discreet.ranges.grid", "discreet.ranges.coarsen",
         "discreet.models.pate.plan_labels", "discreet.models.pate.LabelPlan",
         "discreet.models.pate.LabelRelease", "discreet.models.pate.TeacherAssignment",
         "discreet.models.pate.assign_hybrid", "discreet.models.pate.assign_weighting",

@@ -20,7 +20,7 @@ from tests.hostile.catalogue import strange
 from tests.hostile.harness import Door, Pair, Session
 
 ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
-TEXTS = {**tables.COLUMNS, "t": discreet.text()}
+TEXTS = {**tables.COLUMNS, "t": discreet.text(strip=True, missing_values=["z", "it's --"])}
 
 
 def _keyed(release: Any) -> object:

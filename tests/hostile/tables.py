@@ -38,13 +38,40 @@ COLUMNS = {
     "f": discreet.integer(lower=0, upper=1),
     "d": discreet.date(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 12, 31)),
 }
+GAPS = ["NA", -3, 5, "it's --"]
+YEAR = {"lower": dt.date(2020, 1, 1), "upper": dt.date(2020, 12, 31)}
 POLICIES: dict[str, Callable[[], list[dict[str, Any]]]] = {
-    "x": lambda: [{"missing": 2.5}, {"missing": "exclude"}, {"required": True}],
-    "w": lambda: [{"missing": 0}, {"missing": "exclude"}, {"required": True}],
-    "t": lambda: [{"missing": "(missing)"}, {"missing": "a"}, {"required": True}],
-    "b": lambda: [{"missing": False}, {"missing": "exclude"}, {"required": True}],
+    "x": lambda: [
+        {"missing": 2.5},
+        {"missing": "exclude"},
+        {"required": True},
+        {"missing_values": GAPS, "decimal": ",", "thousands": "."},
+    ],
+    "w": lambda: [
+        {"missing": 0},
+        {"missing": "exclude"},
+        {"required": True},
+        {"missing_values": GAPS, "thousands": "_"},
+    ],
+    "t": lambda: [
+        {"missing": "(missing)"},
+        {"missing": "a"},
+        {"required": True},
+        {"missing_values": ["z", "NA"], "strip": True},
+    ],
+    "b": lambda: [
+        {"missing": False},
+        {"missing": "exclude"},
+        {"required": True},
+        {"true": ["true", "x", 5], "false": ["false", 0], "missing_values": GAPS[:2]},
+    ],
+    "d": lambda: [
+        {"format": "%d.%m.%Y", "missing_values": ["NA", "1.1.2020", dt.date(2020, 5, 30)]},
+        {"zone": "Europe/Berlin"},
+        {"zone": "America/St_Johns", "missing_values": ["2020-01-01T00:00Z"]},
+    ],
 }
-"""What a column may declare of the values that are missing."""
+"""What a column may declare of the values that are missing, and of how values are written."""
 
 
 def declared(draw: random.Random) -> dict[str, Any]:
@@ -59,6 +86,7 @@ def declared(draw: random.Random) -> dict[str, Any]:
         "w": discreet.integer(lower=-5, upper=5, **more("w")),
         "t": discreet.category(LEVELS, **more("t")),
         "b": discreet.boolean(**more("b")),
+        "d": discreet.date(**YEAR, **more("d")),
     }
 
 
@@ -594,11 +622,7 @@ def large_numbers(draw: random.Random, folder: Path) -> Session:
 
 # ── CSV ──────────────────────────────────────────────────────────────────────────────────────────
 
-CSV_COLUMNS = {
-    "x": discreet.real(lower=0, upper=10, granularity=0.25),
-    "t": discreet.category(LEVELS),
-    "w": discreet.integer(lower=-5, upper=5),
-}
+CSV_COLUMNS = ("x", "t", "w")
 CSV_QUESTIONS = [
     "count", "count by t", "units by t", "sum x", "mean x", "sum w by t", "variance x", "median",
 ]  # fmt: skip
@@ -608,6 +632,8 @@ def csv_lines(draw: random.Random, folder: Path) -> Session:
     """Lines of bytes: one hostile line is one record that does not fit, or two of one person."""
     unit = draw.choice([None, "who", "who"])
     account = fresh_account()
+    chosen = declared(draw)
+    columns = {name: chosen[name] for name in CSV_COLUMNS}
     questions = [QUESTIONS[name]() for name in draw.sample(CSV_QUESTIONS, 3)]
     end = draw.choice([b"\n", b"\r\n"])
     quoted = draw.random() < 0.3
@@ -624,7 +650,7 @@ def csv_lines(draw: random.Random, folder: Path) -> Session:
     def run(lines: list[bytes]) -> object:
         path = _path(folder, "csv")
         path.write_bytes(b"who,x,t,w" + end + end.join(lines) + end)
-        table = discreet.table(path, columns=CSV_COLUMNS, account=account, **limited(unit))
+        table = discreet.table(path, columns=columns, account=account, **limited(unit))
         found = tuple(map(_told, table.release(questions, epsilon=2)))
         path.unlink()
         return found

@@ -18,7 +18,7 @@ from discreet.boundary.values import as_double
 from discreet.cli import release
 from discreet.core import events
 from discreet.core.errors import OutOfDomain
-from discreet.data import csv_records, source
+from discreet.data import _text_parsing, csv_records, source
 from discreet.data._duckdb import encode as sql
 from discreet.data._numpy import encode as frames
 from discreet.disclosure import _safe_k_anonymity, generalization_hierarchy
@@ -78,6 +78,16 @@ def _split_at_a_mark(values: Any) -> str:
         return "CAST([] AS VARCHAR[])"
     digits = ",".join(value.encode(errors="surrogatepass").hex() for value in values)
     return f"string_split('{digits}', ',')"
+
+
+def _strict_numbers(spelling: Any) -> Callable[[str], str]:
+    """A declared number read by Python, which refuses what is none."""
+
+    def respelled(text: str) -> str:
+        plain = text.replace(spelling.thousands or " ", "").replace(spelling.decimal, ".")
+        return repr(float(plain)) if plain not in ("", "NA") else ""
+
+    return respelled
 
 
 def _owners_by_numpy(values: Any) -> Any:
@@ -283,6 +293,11 @@ FAULTS = [
         "large numbers",
         _setting(source, "_check_exact", lambda *_: None),
         seed=15,
+    ),
+    Fault(
+        "declared numbers by Python",
+        "pandas objects",
+        _setting(_text_parsing, "respelled_number", _strict_numbers),
     ),
     Fault("objects as text", "pandas of NumPy", _object_as_text),
     Fault("an object without text", "pandas objects", _object_as_text),

@@ -142,6 +142,9 @@ def _column(one: Content) -> str:
         told.append(f"{one['level_count']} categories")
     if one.get("missing") is not None:
         told.append(f"missing counts as {one['missing']}")
+    for name, value in one.get("spelling", {}).items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        told.append(f"{name.replace('_', ' ')}: {shown}")
     if one.get("required"):
         told.append("rows without a value are left out of every query")
     return ", ".join([*told, str(one.get("origin", "declared"))])

@@ -7,46 +7,84 @@ everywhere. A number may begin with a plus, and a number that is 0 or 1 is a boo
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, assert_never
 
+from discreet.boundary.values import as_text
+from discreet.data._spelling import (
+    NUMBER,
+    SPACES,
+    WHOLE,
+    minutes_of,
+    respelled_moment,
+    respelled_number,
+    respelled_text,
+    respelled_truth,
+)
 from discreet.data.schema import (
-    EPOCH,
     BooleanColumn,
     CategoryColumn,
     Column,
+    ColumnSpec,
     DateColumn,
     LookupColumn,
     NumericColumn,
+    spelling_of,
 )
 
-SPACES = " \t"
-"""What is ignored around a number, a date or a boolean."""
-NUMBER = r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|(?i:inf|infinity))"
-WHOLE = r"[+-]?[0-9]{1,38}"
 UNIT = r"0|-?[1-9][0-9]{0,18}"
 """A unit's name that is a plain decimal number; within 64 bits it is treated like one."""
-DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
-ZONE = r"Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]"
-MOMENT = rf"{DAY}([T ]{TIME}({ZONE})?)?"
 TRUE = ("true", "t", "yes", "y", "1")
 FALSE = ("false", "f", "no", "n", "0")
 
 # ASCII: a dotless i in "inf" is none, here as in the other engines.
-_number, _whole, _moment = (re.compile(one, re.ASCII) for one in (NUMBER, WHOLE, MOMENT))
+_number, _whole = (re.compile(one, re.ASCII) for one in (NUMBER, WHOLE))
 
 
-def decode(text: str, column: Column) -> int:
-    """The code of one text (empty: missing)."""
-    return decoder(column)(text)
+def respeller(column: ColumnSpec) -> Callable[[str], str] | None:
+    """From a text as the column declares it to the usual one; None where nothing is declared."""
+    spelling = spelling_of(column)
+    if spelling is None:
+        return None
+    match column:
+        case NumericColumn():
+            return respelled_number(spelling)
+        case DateColumn():
+            return respelled_moment(spelling)
+        case BooleanColumn():
+            return respelled_truth(spelling)
+        case CategoryColumn(categories=(int(), *_)):
+            return respelled_number(spelling)
+        case _:
+            return respelled_text(spelling)
+
+
+def object_text(column: ColumnSpec) -> Callable[[object], str]:
+    """The usual text of any Python value: what is declared of texts is not said of numbers."""
+    respelled = respeller(column)
+    if respelled is None:
+        return as_text
+
+    def text(value: object) -> str:
+        is_text = isinstance(value, str)
+        if isinstance(column, NumericColumn | DateColumn) and not is_text:
+            return as_text(value)
+        is_truth = isinstance(column, BooleanColumn) and type(value).__name__ in ("bool", "bool_")
+        return as_text(value) if is_truth else respelled(as_text(value))
+
+    return text
+
+
+def missing_numbers(column: ColumnSpec) -> tuple[float, ...]:
+    """Numbers that are declared missing."""
+    spelling = spelling_of(column)
+    return () if spelling is None else spelling.missing.numbers
 
 
 def decoder(column: Column) -> Callable[[str], int]:
-    """The code of any text (empty: missing), for one column."""
+    """The code of any usual text (empty: missing), for one column."""
     match column:
         case LookupColumn():
             codes = dict(zip(column.keys, column.codes, strict=True))
@@ -54,7 +92,13 @@ def decoder(column: Column) -> Callable[[str], int]:
         case CategoryColumn():
             places = {level: place for place, level in enumerate(column.categories)}
             textual = isinstance(column.categories[0], str)
-            return _finder(places, textual=textual, missing=column.missing, other=column.unknown)
+            return _finder(
+                places,
+                textual=textual,
+                missing=column.missing,
+                other=column.unknown,
+                gaps=missing_numbers(column),
+            )
         case NumericColumn():
             return lambda text: _decode_number(text.strip(SPACES), column)
         case DateColumn():
@@ -76,7 +120,12 @@ def _decode_boolean(text: str, column: BooleanColumn) -> int:
 
 
 def _finder(
-    codes: Mapping[Any, int], *, textual: bool, missing: int, other: int | None = None
+    codes: Mapping[Any, int],
+    *,
+    textual: bool,
+    missing: int,
+    other: int | None = None,
+    gaps: tuple[float, ...] = (),
 ) -> Callable[[str], int]:
     """Texts as they are, or the whole numbers that they say."""
     unknown = missing if other is None else other
@@ -88,6 +137,8 @@ def _finder(
         if not _number.fullmatch(plain):
             return unknown if plain else missing
         value = int(plain) if _whole.fullmatch(plain) else float(plain)
+        if gaps and float(plain) in gaps:
+            return missing
         whole = math.isfinite(value) and value == int(value)
         return codes.get(int(value), unknown) if whole else unknown
 
@@ -113,21 +164,22 @@ def _scale(value: float, exponent: int) -> float:
 def _decode_number(text: str, column: NumericColumn) -> int:
     if not _number.fullmatch(text):
         return column.missing
+    gaps = missing_numbers(column)
+    if gaps and float(text) in gaps:
+        return column.missing
     if column.exponent == 0 and _whole.fullmatch(text):
         return min(max(int(text), column.lower), column.upper)
     return decode_double(float(text), column)
 
 
 def _decode_date(text: str, column: DateColumn) -> int:
-    if not _moment.fullmatch(text):
+    found = minutes_of(text)
+    if found is None:
         return column.missing
-    try:
-        days = (dt.date.fromisoformat(text[:10]) - EPOCH).days
-    except ValueError:
-        return column.missing
-    minutes = 1440 * days + 60 * int(text[11:13] or 0) + int(text[14:16] or 0)
-    if len(text) > 16 and text[-6] in "+-":  # 10:00+02:00 is 08:00 UTC
-        ahead = 60 * int(text[-5:-3]) + int(text[-2:])
-        minutes -= ahead if text[-6] == "+" else -ahead
+    minutes, is_local = found
+    spelling = column.spelling
+    if is_local and spelling is not None and spelling.local is not None:
+        minutes = spelling.local.utc(minutes)
     code = minutes // (1440 if column.step == "day" else 60)
-    return code if column.lower <= code <= column.upper else column.missing
+    gaps = () if spelling is None else spelling.codes
+    return code if column.lower <= code <= column.upper and code not in gaps else column.missing

@@ -45,6 +45,7 @@ from discreet.data.schema import (
     TextColumn,
     field_of,
     open_levels,
+    spelling_of,
 )
 from discreet.data.unit import CompositeUnit, Unit, unit_columns
 
@@ -372,7 +373,8 @@ def _with_open_levels(
     for place, one in enumerate((by or {}).values()):
         bound = one.bind(schema)
         if bound.kind == "text" and keys and isinstance(bound.code, CodeRef):
-            made[bound.code.column] = open_levels(_part(key, place) for key in keys)
+            name = bound.code.column
+            made[name] = open_levels((_part(key, place) for key in keys), spelling_of(schema[name]))
     return made
 
 

@@ -19,6 +19,13 @@ from discreet.core import _validate as check
 from discreet.core._rational import Number as Numeric
 from discreet.core._validate import exponent_below
 from discreet.core.errors import InvalidArgument
+from discreet.data._spelling import (
+    Spelling,
+    spelling_of_levels,
+    spelling_of_moments,
+    spelling_of_numbers,
+    spelling_of_truth,
+)
 
 INT64 = 2**63 - 1
 _DOUBLE = 2**53  # every integer up to here is a double
@@ -45,6 +52,7 @@ class NumericColumn:
     """The code of an unknown value; beyond the bounds unless a value stands for it."""
     exponent: int = 0
     required: bool = False
+    spelling: Spelling | None = None
 
     def __repr__(self) -> str:
         step = 1 if self.exponent == 0 else 2.0**self.exponent
@@ -53,7 +61,7 @@ class NumericColumn:
             parts.append(f"granularity={step:g}")
         if not is_nullable(self):
             parts.append(f"missing={_plain(self.missing * step)}")
-        parts += ["required=True"] * self.required
+        parts += ["required=True"] * self.required + _spelled(self)
         return f"{'real' if self.exponent else 'integer'}({', '.join(parts)})"
 
     def _ends(self) -> tuple[tuple[str, int], tuple[str, int]]:
@@ -71,6 +79,7 @@ class CategoryColumn:
     missing_group: bool = False
     """Whether missing values are a group of their own, the last one."""
     required: bool = False
+    spelling: Spelling | None = None
 
     def __repr__(self) -> str:
         shown = [
@@ -82,7 +91,7 @@ class CategoryColumn:
         if self.missing != usual:
             inside = self.missing <= self.upper
             text += f", missing={self.labels[self.missing] if inside else EXCLUDE!r}"
-        return f"{text}, required=True)" if self.required else f"{text})"
+        return ", ".join([text, *["required=True"] * self.required, *_spelled(self)]) + ")"
 
     @property
     def upper(self) -> int:
@@ -112,13 +121,14 @@ class DateColumn:
     missing: int
     step: Step
     required: bool = False
+    spelling: Spelling | None = None
 
     def __repr__(self) -> str:
         start, each = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.timedelta(**{f"{self.step}s": 1})
         first, last = (f"{start + each * end:%Y-%m-%d %H:%M}" for end in (self.lower, self.upper))
         if self.step == "day":
             first, last = first[:10], last[:10]
-        return f"date({first} to {last}, by {self.step})"
+        return f"date({', '.join([f'{first} to {last}', f'by {self.step}', *_spelled(self)])})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +139,12 @@ class BooleanColumn:
     lower: int = 0
     upper: int = 1
     required: bool = False
+    spelling: Spelling | None = None
 
     def __repr__(self) -> str:
         parts = [] if is_nullable(self) else [f"missing={bool(self.missing)}"]
-        return f"boolean({', '.join([*parts, *['required=True'] * self.required])})"
+        parts += ["required=True"] * self.required + _spelled(self)
+        return f"boolean({', '.join(parts)})"
 
 
 Plain: TypeAlias = NumericColumn | CategoryColumn | DateColumn | BooleanColumn
@@ -177,8 +189,10 @@ class LookupColumn:
 class TextColumn:
     """Text whose values are not known beforehand. It has no codes: keys make a category of it."""
 
+    spelling: Spelling | None = None
+
     def __repr__(self) -> str:
-        return "text()"
+        return f"text({', '.join(_spelled(self))})"
 
 
 Column: TypeAlias = Plain | LookupColumn
@@ -192,6 +206,15 @@ _KINDS: dict[type[ColumnSpec], str] = {
     LookupColumn: "lookup",
     TextColumn: "text",
 }
+
+
+def _spelled(column: Plain | TextColumn) -> list[str]:
+    return [] if column.spelling is None else [repr(column.spelling)]
+
+
+def spelling_of(column: ColumnSpec) -> Spelling | None:
+    """What a column declares about its texts; a key of a lookup declares nothing."""
+    return None if isinstance(column, LookupColumn) else column.spelling
 
 
 def kind_of(column: ColumnSpec) -> str:
@@ -218,6 +241,9 @@ def integer(
     *,
     missing: int | Literal["exclude"] | None = None,
     required: bool = False,
+    missing_values: Iterable[str | float] | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
 ) -> NumericColumn:
     """Declare a column of integers.
 
@@ -230,18 +256,24 @@ def integer(
         missing: Value that replaces unknown values. If None or "exclude", nothing replaces them.
         required: Whether rows with an unknown value are left out of every query. All queries then
             use the same rows and share their number, which lowers the noise.
+        missing_values: Texts and numbers that stand for a missing value in the data, such as
+            `["NA", -9]`. Numbers are compared by value.
+        decimal: Decimal separator in texts, `"."` or `","`.
+        thousands: Separator of thousands in texts, such as `","`. Groups must have three digits.
 
     Returns:
         A column declaration for `table`.
 
     Raises:
         InvalidArgument: A bound is not a 64-bit integer, `lower` exceeds `upper`, or `missing` is
-            outside the bounds.
+            outside the bounds, or a spelling is unclear.
 
     Examples:
         >>> import discreet
         >>> discreet.integer(0, 120)
         integer(lower=0, upper=120)
+        >>> discreet.integer(0, 120, missing_values=["NA", -9])
+        integer(lower=0, upper=120, missing_values=['NA', '-9'])
 
     See Also:
         [Missing data](../how-to/missing-data.md), [Data sources](../how-to/sources.md).
@@ -255,6 +287,7 @@ def integer(
         upper=high,
         missing=_within("missing", None if _is_excluded(missing) else missing, low, high),
         required=check.flag("required", required),
+        spelling=spelling_of_numbers(missing_values, decimal, thousands),
     )
 
 
@@ -265,6 +298,9 @@ def real(
     granularity: Numeric,
     missing: Numeric | Literal["exclude"] | None = None,
     required: bool = False,
+    missing_values: Iterable[str | float] | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
 ) -> NumericColumn:
     """Declare a column of real numbers.
 
@@ -280,13 +316,17 @@ def real(
         missing: Value that replaces unknown values. If None or "exclude", nothing replaces them.
         required: Whether rows with an unknown value are left out of every query. All queries then
             use the same rows and share their number, which lowers the noise.
+        missing_values: Texts and numbers that stand for a missing value in the data, such as
+            `["NA", -9]`. Numbers are compared by value.
+        decimal: Decimal separator in texts, `"."` or `","`.
+        thousands: Separator of thousands in texts, such as `","`. Groups must have three digits.
 
     Returns:
         A column declaration for `table`.
 
     Raises:
         InvalidArgument: `granularity` is not a power of two or too fine for the bounds, `lower`
-            exceeds `upper`, or `missing` is outside the bounds.
+            exceeds `upper`, `missing` is outside the bounds, or a spelling is unclear.
 
     Examples:
         >>> import discreet
@@ -322,6 +362,7 @@ def real(
         missing=_within("missing", code, low, high),
         exponent=exponent,
         required=check.flag("required", required),
+        spelling=spelling_of_numbers(missing_values, decimal, thousands),
     )
 
 
@@ -331,6 +372,8 @@ def category(
     include_other: bool = True,
     missing: Label | None = None,
     required: bool = False,
+    missing_values: Iterable[str | float] | None = None,
+    strip: bool = False,
 ) -> CategoryColumn:
     """Declare a column of categories.
 
@@ -343,13 +386,16 @@ def category(
             own, `"exclude"` to leave them out of every group, or a category that replaces them. By
             default `"(other)"`, or `"exclude"` if `include_other` is False.
         required: Whether rows with an unknown value are left out of every query.
+        missing_values: Texts (of categories of integers also numbers) that stand for a missing
+            value in the data, such as `["NA"]`.
+        strip: Whether spaces and tabs around a text are ignored.
 
     Returns:
         A column declaration for `table`.
 
     Raises:
-        InvalidArgument: The categories are empty, repeated or of mixed types, or `missing` is not
-            one of them.
+        InvalidArgument: The categories are empty, repeated or of mixed types, `missing` is not one
+            of them, or a missing value is.
 
     Examples:
         >>> import discreet
@@ -402,6 +448,7 @@ def category(
         missing=code,
         missing_group=own_group,
         required=check.flag("required", required),
+        spelling=spelling_of_levels(missing_values, strip, names),
     )
 
 
@@ -412,11 +459,15 @@ def date(
     step: Step = "day",
     missing: dt.date | Literal["exclude"] | None = None,
     required: bool = False,
+    missing_values: Iterable[str | dt.date] | None = None,
+    format: str | None = None,  # noqa: A002
+    zone: str | None = None,
 ) -> DateColumn:
     """Declare a column of dates or times.
 
-    Times are read in UTC and cut to whole days or hours. A missing date, or one outside the bounds,
-    is unknown: it is in no group.
+    Times are read in UTC and cut to whole days or hours. Texts are read as ISO 8601, with or
+    without a time and an offset (`Z`, `+02:00`). A missing date, or one outside the bounds, is
+    unknown: it is in no group.
 
     Args:
         lower: First date, or time.
@@ -424,19 +475,29 @@ def date(
         step: `"day"` or `"hour"`.
         missing: Date that replaces unknown dates. If None or "exclude", nothing replaces them.
         required: Whether rows with an unknown date are left out of every query.
+        missing_values: Dates and texts that stand for a missing date in the data, such as
+            `["unknown", "9999-12-31"]`. Dates are compared by value.
+        format: How texts are written, such as `"%d/%m/%Y"`. The directives are `%Y`, `%m`, `%d`,
+            `%H`, `%M` and `%S`. If None, as in ISO 8601.
+        zone: Time zone of times without an offset, such as `"Europe/Berlin"`; a time that the clock
+            shows twice is the first of both. If None, they are in UTC. Days without a time are left
+            as they are.
 
     Returns:
         A column declaration for `table`.
 
     Raises:
-        InvalidArgument: A bound is not a date, `lower` is after `upper`, or `missing` is outside
-            the bounds.
+        InvalidArgument: A bound is not a date, `lower` is after `upper`, `missing` is outside the
+            bounds, or `format` or `zone` is not known.
 
     Examples:
         >>> import datetime
         >>> import discreet
         >>> discreet.date(datetime.date(2024, 1, 1), datetime.date(2024, 12, 31))
         date(2024-01-01 to 2024-12-31, by day)
+        >>> year = datetime.date(2024, 1, 1), datetime.date(2024, 12, 31)
+        >>> discreet.date(*year, format="%d/%m/%Y")
+        date(2024-01-01 to 2024-12-31, by day, format='%d/%m/%Y')
     """
     check.one_of("step", step, ("day", "hour"))
     low, high = date_code("lower", lower, step=step), date_code("upper", upper, step=step)
@@ -450,11 +511,24 @@ def date(
         step=step,
         missing=_within("missing", code, low, high),
         required=check.flag("required", required),
+        spelling=spelling_of_moments(
+            missing_values,
+            format,
+            zone,
+            first=_day(low, step),
+            last=_day(high, step),
+            code=lambda minutes: minutes // (1440 if step == "day" else 60),
+        ),
     )
 
 
 def boolean(
-    *, missing: bool | Literal["exclude"] | None = None, required: bool = False
+    *,
+    missing: bool | Literal["exclude"] | None = None,
+    required: bool = False,
+    missing_values: Iterable[str | float] | None = None,
+    true: Iterable[str | float] | None = None,
+    false: Iterable[str | float] | None = None,
 ) -> BooleanColumn:
     """Declare a column of truth values.
 
@@ -464,17 +538,23 @@ def boolean(
     Args:
         missing: Value that replaces unknown values. If None or "exclude", nothing replaces them.
         required: Whether rows with an unknown value are left out of every query.
+        missing_values: Texts and numbers that stand for a missing value in the data.
+        true: Texts and numbers that mean true, such as `["J"]` or `[1]`. If None, "true", "t",
+            "yes", "y" and 1. Given together with `false`.
+        false: Texts and numbers that mean false.
 
     Returns:
         A column declaration for `table`.
 
     Raises:
-        InvalidArgument: `missing` is not a boolean.
+        InvalidArgument: `missing` is not a boolean, or a text has two meanings.
 
     Examples:
         >>> import discreet
         >>> discreet.boolean(missing=True)
         boolean(missing=True)
+        >>> discreet.boolean(true=["J"], false=["N"])
+        boolean(true=['J'], false=['N'])
     """
     if isinstance(missing, bool):
         code = int(missing)
@@ -482,17 +562,28 @@ def boolean(
         code = _beyond(0, 1)
     else:
         raise InvalidArgument(f"missing must be a boolean, got {type(missing).__name__}.")
-    return BooleanColumn(missing=code, required=check.flag("required", required))
+    return BooleanColumn(
+        missing=code,
+        required=check.flag("required", required),
+        spelling=spelling_of_truth(missing_values, true, false),
+    )
 
 
-def text() -> TextColumn:
+def text(*, missing_values: Iterable[str | float] | None = None, strip: bool = False) -> TextColumn:
     """Declare a column of text whose values are not known in advance.
 
     To group by such a column, list public keys with `keys`, or find frequent values with
     `Table.discover_keys`.
 
+    Args:
+        missing_values: Texts that stand for a missing value in the data, such as `["NA"]`.
+        strip: Whether spaces and tabs around a text are ignored.
+
     Returns:
         A column declaration for `table`.
+
+    Raises:
+        InvalidArgument: `missing_values` is not a list of texts.
 
     Examples:
         >>> import discreet
@@ -502,16 +593,21 @@ def text() -> TextColumn:
     See Also:
         [Group keys](../how-to/keys.md).
     """
-    return TextColumn()
+    return TextColumn(spelling=spelling_of_levels(missing_values, strip, ()))
 
 
-def open_levels(values: Iterable[object]) -> CategoryColumn:
+def open_levels(values: Iterable[object], spelling: Spelling | None = None) -> CategoryColumn:
     """The category that a column of open text is for listed keys; all else is one level more."""
     levels = tuple(dict.fromkeys(values))
     if not all(isinstance(level, str) and level and "\0" not in level for level in levels):
         raise InvalidArgument("keys of a text column must be texts that are not empty.")
     # Not by `category`: a text may happen to be the name of the remaining values.
-    return CategoryColumn(categories=levels, include_other=True, missing=len(levels))  # type: ignore[arg-type]
+    return CategoryColumn(
+        categories=levels,  # type: ignore[arg-type]
+        include_other=True,
+        missing=len(levels),
+        spelling=spelling,
+    )
 
 
 def field_of(name: str, column: ColumnSpec) -> str:
@@ -537,6 +633,10 @@ def date_label(code: int, *, step: Step) -> Label:
     if step == "day":
         return EPOCH + dt.timedelta(days=code)
     return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=code)
+
+
+def _day(code: int, step: Step) -> dt.date:
+    return EPOCH + dt.timedelta(days=code if step == "day" else code // 24)
 
 
 def _is_excluded(missing: object) -> bool:

@@ -48,6 +48,7 @@ from discreet.data.schema import (
     TextColumn,
     field_of,
     kind_of,
+    spelling_of,
 )
 from discreet.data.unit import Unit, unit_columns
 
@@ -441,6 +442,12 @@ def _is_of_pandas(source: Source) -> bool:
 
 def check_type(name: str, column: ColumnSpec, kind: Type) -> None:
     """Refuse a declaration that the type of a field in its source does not fit."""
+    spelling = spelling_of(column)
+    if kind == "time_s" and spelling is not None and spelling.local is not None:
+        raise InvalidArgument(
+            f"column {name!r} holds moments in seconds or milliseconds, which may have a zone: "
+            "leave zone out, or convert them to microseconds."
+        )
     allowed = _allowed(column)
     if kind not in allowed:
         raise InvalidArgument(

@@ -24,6 +24,7 @@ from discreet.data.schema import (
     NumericColumn,
     Schema,
     is_nullable,
+    spelling_of,
 )
 from discreet.data.unit import unit_content, unit_period
 from discreet.query._measure import TableSpec
@@ -101,7 +102,9 @@ def limits_facts(limits: ContributionLimits) -> Facts:
 def column_facts(name: str, schema: Schema) -> Facts:
     """One declared column."""
     column = schema[name]
-    facts: Facts = {"name": name, "origin": "declared"}
+    spelling = spelling_of(column)
+    spelled: Facts = {} if spelling is None else {"spelling": spelling.content()}
+    facts: Facts = {"name": name, "origin": "declared", **spelled}
     if isinstance(column, LookupColumn):
         inner = column_facts(name, {name: column.inner})
         return {**inner, "kind": "lookup", "origin": "public table", "source": column.source}

@@ -69,9 +69,10 @@ def _classes(name: str, column: Plain) -> tuple[Plain, Expression]:
     match column:
         case CategoryColumn():
             listed = category(column.categories, missing=MISSING)
+            listed = replace(listed, spelling=column.spelling)
             return listed, value.map({OTHER: NOT_LISTED, MISSING: UNKNOWN}, default=LISTED)
         case BooleanColumn():
-            return boolean(), _known(value, INSIDE)
+            return replace(boolean(), spelling=column.spelling), _known(value, INSIDE)
         case DateColumn():
             plain = replace(column, missing=column.upper + 1, required=False)
             return plain, _known(value, INSIDE)

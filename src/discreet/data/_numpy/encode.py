@@ -17,8 +17,17 @@ from numpy.typing import NDArray
 
 from discreet.boundary.values import as_text
 from discreet.core._rational import round_down, round_up
-from discreet.data._text_parsing import decoder
-from discreet.data.schema import CategoryColumn, Column, DateColumn, LookupColumn, NumericColumn
+from discreet.data._text_parsing import decoder, missing_numbers, object_text, respeller
+from discreet.data.schema import (
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    ColumnSpec,
+    DateColumn,
+    LookupColumn,
+    NumericColumn,
+    spelling_of,
+)
 from discreet.data.source import Type
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -33,17 +42,49 @@ _TICKS = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 def encode(series: Series, column: Column, *, kind: Type) -> Ints:
     """The codes of one column."""
     if kind in ("text", "exact", "object"):
-        return by_value(distinct(series, kind), decoder(column))
+        return by_value(distinct(series, kind, column), decoder(column))
     series = unwrapped(series)
     if isinstance(column, DateColumn):
         return _dates(series, column, kind)
     if kind == "float":
-        return _doubles(_floats(series), column)
+        doubles = _floats(series)
+        return _without(_doubles(_said(doubles, column), column), doubles, column)
     null = series.is_null().to_numpy()
     values = series.cast(nw.Int64).fill_null(0).to_numpy().astype(np.int64, copy=False)
     if isinstance(column, NumericColumn) and column.exponent:
-        return np.where(null, column.missing, _doubles(values.astype(np.float64), column))
-    return _integers(values, null, column)
+        codes = np.where(null, column.missing, _doubles(values.astype(np.float64), column))
+    elif kind == "boolean":
+        codes = _integers(values, null, column)
+    else:
+        codes = _integers(_said(values, column), null, column)
+    is_truth = kind == "boolean" and isinstance(column, BooleanColumn)
+    return codes if is_truth else _without(codes, values, column)
+
+
+def _said(values: NDArray[Any], column: Column) -> NDArray[Any]:
+    """Numbers of a column of truth values as the ones and zeros that they are declared to be."""
+    spelling = spelling_of(column)
+    if not isinstance(column, BooleanColumn) or spelling is None or not spelling.true:
+        return values
+    yes, no = (_is_one_of(values, one.numbers) for one in (spelling.true, spelling.false))
+    return np.where(yes, 1, np.where(no, 0, 2)).astype(values.dtype)
+
+
+def _without(codes: Ints, values: NDArray[Any], column: Column) -> Ints:
+    """Codes in which numbers that are declared missing are missing."""
+    gaps = missing_numbers(column)
+    return np.where(_is_one_of(values, gaps), column.missing, codes) if gaps else codes
+
+
+def _is_one_of(values: NDArray[Any], numbers: Iterable[float]) -> Flags:
+    found = np.zeros(len(values), dtype=bool)
+    whole = values.dtype.kind == "i"
+    for number in numbers:
+        if not whole:
+            found |= values == number
+        elif number.is_integer():  # below 2**53, or no integer has it
+            found |= values == int(number)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -60,18 +101,31 @@ def by_value(found: DistinctTexts, function: Callable[[str], int]) -> Ints:
     return codes[found.places]
 
 
-def distinct(series: Series, kind: Type) -> DistinctTexts:
-    """A column as text. A text that is no Unicode is missing; it changes no other row's."""
+def distinct(series: Series, kind: Type, column: ColumnSpec | None = None) -> DistinctTexts:
+    """A column as text, in the usual spelling of what ``column`` declares.
+
+    A text that is no Unicode is missing; it changes no other row's.
+    """
     if len(series) == 0:
         return numbered([])
     native = series.to_native()
     if kind == "object":
+        text = as_text if column is None else object_text(column)
         categories = getattr(native.dtype, "categories", None)
         if categories is None:
-            return numbered([as_text(value) for value in series.to_list()])
+            return numbered([text(value) for value in series.to_list()])
         # pandas counts what is missing as -1, the last place.
-        found = numbered([*(as_text(value) for value in categories.to_list()), ""])
+        found = numbered([*(text(value) for value in categories.to_list()), text(None)])
         return replace(found, places=found.places[native.cat.codes.to_numpy()])
+    found = _texts(series)
+    respelled = respeller(column) if column is not None and kind == "text" else None
+    if respelled is None:
+        return found
+    usual = numbered([respelled(text) for text in found.texts])
+    return DistinctTexts(texts=usual.texts, places=usual.places[found.places])
+
+
+def _texts(series: Series) -> DistinctTexts:
     try:
         plain = series.cast(nw.String).fill_null("")
     except UnicodeError:  # Arrow takes no surrogate of a pandas column of objects
@@ -199,6 +253,9 @@ def _places(values: Ints, column: CategoryColumn | LookupColumn) -> Ints:
 
 
 def _dates(series: Series, column: DateColumn, kind: Type) -> Ints:
+    spelling = column.spelling
+    local = None if spelling is None else spelling.local
+    gaps = () if spelling is None else spelling.codes
     null = series.is_null().to_numpy()
     codes = np.full(len(series), column.missing, dtype=np.int64)
     present = series.filter(~series.is_null())
@@ -208,8 +265,17 @@ def _dates(series: Series, column: DateColumn, kind: Type) -> Ints:
     else:
         # In ticks of its own: a moment far away would not fit into others.
         ticks = present.cast(nw.Int64).to_numpy().astype(np.int64, copy=False)
-        found = ticks // (_SECONDS[column.step] * _TICKS[_ticks_of(series)])
+        per_second = _TICKS[_ticks_of(series)]
+        if local is None or getattr(series.dtype, "time_zone", None) is not None:
+            found = ticks // (_SECONDS[column.step] * per_second)
+        else:
+            minutes = ticks // (60 * per_second)
+            places = np.searchsorted(np.array(local.starts, dtype=np.int64), minutes, side="right")
+            minutes = minutes - np.array(local.offsets, dtype=np.int64)[places]
+            found = minutes // (_SECONDS[column.step] // 60)
     inside = (found >= column.lower) & (found <= column.upper)
+    if gaps:
+        inside &= ~np.isin(found, gaps)
     codes[~null] = np.where(inside, found, column.missing)
     return codes
 

@@ -71,7 +71,10 @@ class NarwhalsEngine:
     def _keys(self, program: Program, key: int) -> Sequence[Sequence[Any]]:
         data, codes = self._read(program)
         unit = _unit(program, data, codes, self.source.columns)
-        found = [_ranked(distinct(data[f], self.source.columns[f])) for f in program.texts]
+        declared = dict(program.columns)
+        found = [
+            _ranked(distinct(data[f], self.source.columns[f], declared[f])) for f in program.texts
+        ]
         there = np.logical_and.reduce([unit.there, *(codes >= 0 for _, codes in found)])
         # The order of keys is that of their texts, then of the index.
         index = np.broadcast_to(evaluate(program.index, codes), len(data))

@@ -18,7 +18,20 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, TimestampNTZType
 
 from discreet.core._rational import round_down, round_up
-from discreet.data._text_parsing import FALSE, MOMENT, NUMBER, SPACES, TRUE, WHOLE
+from discreet.data._spelling import (
+    LOWER_CASE,
+    MISFIT,
+    MOMENT,
+    NUMBER,
+    SINGLE_DIGIT,
+    SPACES,
+    UPPER_CASE,
+    WHOLE,
+    LocalTime,
+    Spelling,
+    Words,
+)
+from discreet.data._text_parsing import FALSE, TRUE, missing_numbers
 from discreet.data.schema import (
     BooleanColumn,
     CategoryColumn,
@@ -27,10 +40,12 @@ from discreet.data.schema import (
     LookupColumn,
     NumericColumn,
     TextColumn,
+    spelling_of,
 )
 from discreet.data.source import Type
 
 _HOUR = 3_600_000_000  # microseconds
+_MINUTE = 60_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +114,18 @@ def steps(
 ) -> SparkEncoding:
     """How the i-th field is encoded; ``stored`` is Spark's own name for its type."""
     raw = _raw(kind, source, stored)
+    spelling = spelling_of(column)
+    if spelling is not None and kind == "text":
+        raw = _respelled(column, spelling, raw)
     r, n = f.col(f"r{i}"), f.col(f"n{i}")
     match column:
         case NumericColumn():
             return _number(column, kind, raw, i)
         case CategoryColumn():
             textual = isinstance(column.categories[0], str)
-            found = _found(kind, raw, i, textual=textual, codes=(column.missing, column.unknown))
+            codes = column.missing, column.unknown
+            gaps = missing_numbers(column)
+            found = _found(kind, raw, i, textual=textual, codes=codes, gaps=gaps)
             return replace(found, levels=column.categories)
         case LookupColumn():
             codes = column.missing, column.missing
@@ -118,19 +138,132 @@ def steps(
             absent = (r == "") | f.contains(r, f.lit("\0"))
             return SparkEncoding(raw=raw, number=r, code=f.when(~absent, n.cast("binary")))
         case DateColumn():
-            code = n if column.step == "hour" else divided(n, 24)
-            inside = code.between(whole(column.lower), whole(column.upper))
-            code = f.when(inside, code).otherwise(whole(column.missing))
-            return SparkEncoding(raw=raw, number=_hours(r) if kind == "text" else r, code=code)
+            return _moment(column, kind, raw, i, source=source, stored=stored)
         case BooleanColumn():
-            if kind == "text":
-                word = f.lower(_trimmed(r))
-                said = f.when(matches(_trimmed(r), NUMBER), _unsigned(r).try_cast("double"))
-                yes, no = word.isin(*TRUE) | (said == 1), word.isin(*FALSE) | (said == 0)
-            else:
-                yes, no = r == 1, r == 0
-            number = f.when(yes, whole(1)).when(no, whole(0))
-            return SparkEncoding(raw=raw, number=number, code=f.coalesce(n, whole(column.missing)))
+            return _truth(column, kind, raw, i)
+
+
+def _moment(
+    column: DateColumn, kind: Type, raw: Value, i: int, *, source: Value, stored: DataType
+) -> SparkEncoding:
+    r, n, spelling = f.col(f"r{i}"), f.col(f"n{i}"), column.spelling
+    number = divided(_minutes(r), 60) if kind == "text" else r
+    code = n if column.step == "hour" else divided(n, 24)
+    if spelling is not None and spelling.local is not None and kind != "date":
+        raw = raw if kind == "text" else _raw_minutes(source, stored)
+        number = _minutes(r) if kind == "text" else r
+        is_local = _is_local(r) if kind == "text" else f.lit(_has_no_zone(stored))
+        utc = n - f.when(is_local, _ahead(n, spelling.local)).otherwise(whole(0))
+        code = divided(utc, 60 if column.step == "hour" else 1440)
+    inside = code.between(whole(column.lower), whole(column.upper))
+    if spelling is not None and spelling.codes:
+        inside &= ~code.isin(*spelling.codes)
+    code = f.when(inside, code).otherwise(whole(column.missing))
+    return SparkEncoding(raw=raw, number=number, code=code)
+
+
+def _truth(column: BooleanColumn, kind: Type, raw: Value, i: int) -> SparkEncoding:
+    r, n, spelling = f.col(f"r{i}"), f.col(f"n{i}"), column.spelling
+    if kind == "text":
+        word = f.lower(_trimmed(r))
+        said = f.when(matches(_trimmed(r), NUMBER), _unsigned(r).try_cast("double"))
+        yes, no = word.isin(*TRUE) | (said == 1), word.isin(*FALSE) | (said == 0)
+    else:
+        yes, no = r == 1, r == 0
+    if spelling is not None and kind in ("integer", "float"):
+        if spelling.true:
+            yes, no = (_is_one_of(r, x.numbers) for x in (spelling.true, spelling.false))
+        yes, no = (one & ~_is_one_of(r, spelling.missing.numbers) for one in (yes, no))
+    number = f.when(yes, whole(1)).when(no, whole(0))
+    return SparkEncoding(raw=raw, number=number, code=f.coalesce(n, whole(column.missing)))
+
+
+def _respelled(column: ColumnSpec, spelling: Spelling, r: Value) -> Value:
+    """The usual text of a declared one: the same function as `respeller` of `_text_parsing`."""
+    plain, misfit = _trimmed(r), f.lit(MISFIT)
+    match column:
+        case NumericColumn():
+            missing, others = _is_word(plain, spelling.missing), plain
+            if spelling.number is not None:
+                usual = plain
+                if spelling.thousands is not None:
+                    usual = f.replace(usual, f.lit(spelling.thousands), f.lit(""))
+                usual = f.replace(usual, f.lit(spelling.decimal), f.lit("."))
+                others = f.when(matches(plain, spelling.number), usual).otherwise(misfit)
+            missing |= plain == ""
+        case DateColumn():
+            missing, others = _is_word(plain, spelling.missing) | (plain == ""), plain
+            if spelling.moment is not None:
+                usual = f.regexp_replace(plain, spelling.moment, spelling.as_iso("$"))
+                usual = f.regexp_replace(usual, SINGLE_DIGIT, "0$1")
+                others = f.when(matches(plain, spelling.moment), usual).otherwise(misfit)
+        case BooleanColumn():
+            missing, others = _has(r, spelling.missing) | (plain == ""), r
+            if spelling.true:
+                others = f.when(_has(r, spelling.true), f.lit("1"))
+                others = others.when(_has(r, spelling.false), f.lit("0")).otherwise(misfit)
+        case CategoryColumn(categories=(int(), *_)):
+            missing, others = _is_word(plain, spelling.missing), plain
+        case _:
+            others = plain if spelling.strip else r
+            missing = _is_one_text(others, spelling.missing.texts)
+    return f.when(missing, f.lit("")).otherwise(others)
+
+
+def _has(r: Value, words: Words) -> Value:
+    """Whether a text is one of some words, or says one of some numbers."""
+    plain = _trimmed(r)
+    found = _is_word(plain, words)
+    if not words.numbers:
+        return found
+    said = f.when(matches(plain, NUMBER), _unsigned(r).try_cast("double"))
+    return found | _is_one_of(said, words.numbers)
+
+
+def _is_word(plain: Value, words: Words) -> Value:
+    return _is_one_text(f.translate(plain, UPPER_CASE, LOWER_CASE), words.texts)
+
+
+def _is_one_text(value: Value, texts: Iterable[str]) -> Value:
+    """By bytes, as levels are compared."""
+    found, stored = f.lit(0) == 1, value.cast("binary")
+    for one in texts:
+        found |= stored == f.lit(one).cast("binary")
+    return found
+
+
+def _is_one_of(value: Value, numbers: Iterable[float]) -> Value:
+    """Whether a number is one of some public ones; whole ones are below 2**53."""
+    found = f.lit(0) == 1
+    for one in numbers:
+        found |= f.coalesce(value == (int(one) if one.is_integer() else one), f.lit(0) == 1)
+    return found
+
+
+def _raw_minutes(source: Value, stored: DataType) -> Value:
+    """Minutes since 1970 of a moment, in UTC or, without a zone, as the clock shows them."""
+    if _has_no_zone(stored):
+        days = f.unix_date(source.cast("date")).cast("bigint")
+        return days * 1440 + f.hour(source) * 60 + f.minute(source)
+    return divided(f.unix_micros(source), _MINUTE)
+
+
+def _has_no_zone(stored: DataType) -> bool:
+    return isinstance(stored, TimestampNTZType)
+
+
+def _is_local(r: Value) -> Value:
+    """Whether an ISO text has a time and names no offset."""
+    plain = _trimmed(r)
+    return (f.length(plain) > 10) & ~plain.rlike(r"(Z|[+-][0-9][0-9]:[0-9][0-9])\z")
+
+
+def _ahead(minutes: Value, local: LocalTime) -> Value:
+    """Minutes from UTC by local time."""
+    ahead = whole(local.offsets[-1])
+    for start, offset in zip(reversed(local.starts), reversed(local.offsets[:-1]), strict=True):
+        ahead = f.when(minutes < start, whole(offset)).otherwise(ahead)
+    return ahead
 
 
 def _raw(kind: Type, source: Value, stored: DataType) -> Value:
@@ -156,9 +289,12 @@ def _raw(kind: Type, source: Value, stored: DataType) -> Value:
 def _number(column: NumericColumn, kind: Type, raw: Value, i: int) -> SparkEncoding:
     r, n = f.col(f"r{i}"), f.col(f"n{i}")
     low, high, missing = whole(column.lower), whole(column.upper), whole(column.missing)
+    gaps = missing_numbers(column)
+    given = f.when(~_is_one_of(r, gaps), r) if gaps else r
     if kind in ("integer", "boolean") and column.exponent == 0:
         clipped = f.least(f.greatest(n, low), high)
-        return SparkEncoding(raw=raw, number=r, code=f.when(n.isNull(), missing).otherwise(clipped))
+        code = f.when(n.isNull(), missing).otherwise(clipped)
+        return SparkEncoding(raw=raw, number=given, code=code)
     down = floor(n)
     half = f.when(n - down.cast("double") >= 0.5, 1).otherwise(0)
     code = (
@@ -169,18 +305,26 @@ def _number(column: NumericColumn, kind: Type, raw: Value, i: int) -> SparkEncod
     )
     scale = f.lit(2.0**-column.exponent)
     if kind not in ("text", "exact"):
-        return SparkEncoding(raw=raw, number=r.cast("double") * scale, code=code)
+        return SparkEncoding(raw=raw, number=given.cast("double") * scale, code=code)
     plain = _trimmed(r)
-    number = f.when(matches(plain, NUMBER), _unsigned(r).try_cast("double")) * scale
+    number = f.when(matches(plain, NUMBER), _unsigned(r).try_cast("double"))
+    number = f.when(~_is_one_of(number, gaps), number) * scale if gaps else number * scale
     if column.exponent == 0:  # long whole numbers, exactly
         big = "decimal(38,0)"
         clipped = f.least(f.greatest(_unsigned(r).try_cast(big), low.cast(big)), high.cast(big))
         code = f.when(matches(plain, WHOLE), clipped.cast("bigint")).otherwise(code)
+        code = f.when(n.isNull(), missing).otherwise(code) if gaps else code
     return SparkEncoding(raw=raw, number=number, code=code)
 
 
 def _found(
-    kind: Type, raw: Value, i: int, *, textual: bool, codes: tuple[int, int]
+    kind: Type,
+    raw: Value,
+    i: int,
+    *,
+    textual: bool,
+    codes: tuple[int, int],
+    gaps: tuple[float, ...] = (),
 ) -> SparkEncoding:
     """The place of a value in a table, else the codes of what is missing and what is unknown."""
     r, (missing, unknown) = f.col(f"r{i}"), codes
@@ -188,6 +332,11 @@ def _found(
         number, absent = r.cast("binary"), r == ""
     else:
         number, absent = _whole_or_null(kind, r), _absent(kind, r)
+    if gaps:
+        said = r
+        if kind in ("text", "exact"):
+            said = f.when(matches(_trimmed(r), NUMBER), _unsigned(r).try_cast("double"))
+        absent |= _is_one_of(said, gaps)
     place = f.coalesce(f.col(f"place{i}"), whole(unknown))
     return SparkEncoding(
         raw=raw, number=number, code=f.when(absent, whole(missing)).otherwise(place)
@@ -222,8 +371,8 @@ def _whole_or_null(kind: Type, r: Value) -> Value:
             return r
 
 
-def _hours(r: Value) -> Value:
-    """Hours since 1970 of a text; null where there is no such moment."""
+def _minutes(r: Value) -> Value:
+    """Minutes since 1970 of a text; null where there is no such moment."""
     plain = _trimmed(r)
     # Python's calendar begins with the year 1.
     day = f.when(~plain.startswith("0000"), f.substring(plain, 1, 10).try_cast("date"))
@@ -232,7 +381,7 @@ def _hours(r: Value) -> Value:
     zone = f.when(f.length(plain) > 16, f.when(sign == "+", ahead).when(sign == "-", -ahead))
     minutes = f.unix_date(day).cast("bigint") * 1440 + _digits(plain, 12) * 60
     minutes += _digits(plain, 15) - f.coalesce(zone, whole(0))
-    return f.when(matches(plain, MOMENT), divided(minutes, 60))
+    return f.when(matches(plain, MOMENT), minutes)
 
 
 def _trimmed(r: Value) -> Value:
