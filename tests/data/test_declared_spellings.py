@@ -233,8 +233,12 @@ def test_moments_with_a_zone_of_their_own_stay(folder):
 
 def test_open_text_is_found_in_its_usual_form(folder):
     rows = [{"t": one} for one in (" a", "a\t", "NA", "b")]
-    plan = compile_program(schema={"t": text(strip=True, missing_values=["NA"])}, by={"t": col("t")},
-                     keys=(("a",), ("b",), ("NA",)), aggregates={"n": count()})  # fmt: skip
+    plan = compile_program(
+        schema={"t": text(strip=True, missing_values=["NA"])},
+        by={"t": col("t")},
+        keys=(("a",), ("b",), ("NA",)),
+        aggregates={"n": count()},
+    )
     for make in (sources.polars, sources.parquet):
         source = open_source(make(sources.arrow(rows, {"t": pa.string()}), folder))
         assert collect(plan, source=source, key=1).columns["n"].tolist() == [2, 1, 0]

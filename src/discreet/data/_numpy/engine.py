@@ -154,7 +154,7 @@ def _unit(
         return owners[0]
     parts = [owner.identity for owner in owners]
     if program.unit_value is not None:
-        parts.append(np.broadcast_to(_evaluate(program.unit_value, codes), n))
+        parts.append(np.broadcast_to(evaluate(program.unit_value, codes), n))
     identity = _together(parts)
     _, heads, many = np.unique(identity, return_index=True, return_counts=True)
     # No limit drops the row of a unit that has one: only the others are named and hashed.
