@@ -119,6 +119,25 @@ def test_the_days_between_two_dates(row):
         (col("d") - col("h")).bind(SCHEMA)
 
 
+def period(day, name, row):
+    found = day.truncate(name).bind(SCHEMA)
+    return found.labels[reference.evaluate(found.code, row)]
+
+
+def test_every_period_within_the_bounds_is_a_group_once_and_in_order():
+    schema = {"d": date(dt.date(2019, 12, 28), dt.date(2021, 1, 5))}
+    found = {one: col("d").truncate(one).bind(schema).labels for one in ("week", "quarter", "year")}
+    assert found["week"][:3] == ("2019-W52", "2020-W01", "2020-W02")
+    assert found["week"][-2:] == ("2020-W53", "2021-W01")
+    assert len(found["week"]) == 55
+    assert found["quarter"] == ("2019-Q4", *(f"2020-Q{n}" for n in range(1, 5)), "2021-Q1")
+    assert found["year"] == ("2019", "2020", "2021")
+    with pytest.raises(InvalidArgument, match="period"):
+        col("d").truncate("day")
+    with pytest.raises(InvalidArgument, match="truncate|date"):
+        col("x").truncate("week").bind({"x": integer(0, 9)})
+
+
 @given(row=CODES)
 def test_parts_of_dates(row):
     for name in "dh":
@@ -129,6 +148,13 @@ def test_parts_of_dates(row):
         assert number(col(name).weekday(), row) == moment.isoweekday()
         assert number(col(name).week(), row) == moment.isocalendar().week
         assert number(col(name).quarter(), row) == (moment.month + 2) // 3
+        year, number_of_week = moment.isocalendar()[:2]
+        week = f"{year}-W{number_of_week:02}"
+        quarter = f"{moment.year}-Q{(moment.month + 2) // 3}"
+        assert period(col(name), "week", row) == week
+        assert period(col(name), "quarter", row) == quarter
+        assert period(col(name), "month", row) == f"{moment:%Y-%m}"
+        assert period(col(name), "year", row) == f"{moment:%Y}"
     assert number(col("h").hour(), row) == col("h").bind(SCHEMA).label(row["h"]).hour
 
 
@@ -228,6 +254,7 @@ PLANS = [
         col("d").weekday(),
         col("d").week(),
         col("d").quarter(),
+        col("d").truncate("week"),
         col("d").year().clip(lower=1900, upper=1902),
         col("h").hour(),
         col("h").day(),

@@ -62,6 +62,7 @@ EXPRESSIONS = [
     DAY.weekday(),
     DAY.week(),
     DAY.quarter(),
+    DAY.truncate("week"),
     col("hour").hour(),
 ]
 

@@ -32,6 +32,7 @@ from discreet.data._integer_ops import (
 from discreet.data.schema import EPOCH, NumericColumn
 
 Part = Literal["year", "quarter", "month", "week", "day", "weekday", "hour"]
+Period = Literal["year", "quarter", "month", "week"]
 
 
 def combine(operator: Literal["+", "-", "*"], a: BoundedCode, b: BoundedCode) -> BoundedCode:
@@ -174,13 +175,28 @@ def date_part(a: BoundedCode, part: Part) -> BoundedCode:
             "-", a.code, CodeBinary("*", CodeDivide(a.code, CodeConst(24), 0), CodeConst(24))
         )
         return checked_number(hour, (0, 23), 0)
+    days, low, high = _days(a, part)
+    table = _calendar(low, high, part)
+    return checked_number(CodePick(days, low, table), (min(table), max(table)), 0)
+
+
+def date_period(a: BoundedCode, period: Period) -> BoundedCode:
+    """The year, quarter, month or ISO week of a date (UTC): a category for each in the bounds."""
+    days, low, high = _days(of_kind(a, "date"), period)
+    names = _periods(low, high, period)
+    labels = tuple(dict.fromkeys(names))  # they never decrease, so each is one run of days
+    place = {name: number for number, name in enumerate(labels)}
+    return category_code(CodePick(days, low, tuple(place[name] for name in names)), labels)
+
+
+def _days(a: BoundedCode, word: str) -> tuple[Code, int, int]:
+    """The day of a date, and the first and the last of the bounds; a table lists them all."""
     days, low, high = a.code, a.lower, a.upper
     if a.step == "hour":
         days, low, high = CodeDivide(a.code, CodeConst(24), 0), low // 24, high // 24
     if high - low >= MOST_PICKS:
-        raise InvalidArgument(f"{part} takes dates within {MOST_PICKS} days: declare fewer.")
-    table = _calendar(low, high, part)
-    return checked_number(CodePick(days, low, table), (min(table), max(table)), 0)
+        raise InvalidArgument(f"{word} takes dates within {MOST_PICKS} days: declare fewer.")
+    return days, low, high
 
 
 @lru_cache(maxsize=64)
@@ -193,6 +209,17 @@ def _calendar(first: int, last: int, part: Part) -> tuple[int, ...]:
     if part == "quarter":
         return tuple((day.month + 2) // 3 for day in days)
     return tuple(getattr(day, part) for day in days)
+
+
+@lru_cache(maxsize=64)
+def _periods(first: int, last: int, period: Period) -> tuple[str, ...]:
+    days = (EPOCH + dt.timedelta(days=code) for code in range(first, last + 1))
+    if period == "week":
+        weeks = (day.isocalendar() for day in days)
+        return tuple(f"{one.year:04}-W{one.week:02}" for one in weeks)
+    if period == "quarter":
+        return tuple(f"{day.year:04}-Q{(day.month + 2) // 3}" for day in days)
+    return tuple(day.isoformat()[: 7 if period == "month" else 4] for day in days)
 
 
 def _either(test: Code, a: Code, b: Code) -> Code:

@@ -415,6 +415,31 @@ class Expression:
         """
         return self._part("hour")
 
+    def truncate(self, period: Literal["year", "quarter", "month", "week"]) -> Expression:
+        """Roll a date up to its year, quarter, month or ISO week.
+
+        As groups, the periods need no keys: they follow from the bounds of the date. Weeks begin on
+        Monday, and belong to the year that has their Thursday.
+
+        Args:
+            period: `"year"` (groups such as "2026"), `"quarter"` ("2026-Q1"), `"month"` ("2026-01")
+                or `"week"` ("2026-W01").
+
+        Returns:
+            The period as an expression with a category for each one within the bounds.
+
+        Raises:
+            InvalidArgument: `period` is none of these words.
+
+        Examples:
+            >>> import discreet
+            >>> discreet.col("visit").truncate("month")
+            col('visit').truncate('month')
+        """
+        check.one_of("period", period, ("year", "quarter", "month", "week"))
+        text = f"{self!r}.truncate({period!r})"
+        return self._map(arithmetic.date_period, period, text=text, tree=("truncate", self, period))
+
     def _part(self, part: arithmetic.Part) -> Expression:
         text = f"{self!r}.{part}()"
         return self._map(arithmetic.date_part, part, text=text, tree=(part, self))

@@ -193,6 +193,7 @@ _OPERATIONS: Mapping[str, Callable[..., Expression]] = {
     "is_known": _first(lambda inner: inner.is_known()),
     "is_missing": _first(lambda inner: inner.is_missing()),
     "fill_missing": _first(lambda inner, value: inner.fill_missing(value)),
+    "truncate": _first(lambda inner, period: inner.truncate(period)),
     "when": _first(lambda condition, a, b: when(condition).then(a).otherwise(b)),
     **{part: _first(operator.methodcaller(part)) for part in _PARTS},
 }
