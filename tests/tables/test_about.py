@@ -163,3 +163,38 @@ def test_reports_say_it_beside_each_number(people):
     assert page.count("values of paid below 0 or above 10 count as the bound") == 1
     notes = json.loads(csv_metadata(report, csv="a.csv", card="a.json"))["notes"]
     assert [tuple(one["about"]) for one in notes] == [one.about for one in made]
+
+
+CELLS = {
+    "ranges": lambda people, where: people.ranges("age", where=where, epsilon=1),
+    "rectangles": lambda people, where: people.ranges(["age", "region"], where=where, epsilon=1),
+    "many tables": lambda people, where: people.marginals(
+        [["region", "old"]],
+        columns={"region": "region", "old": col("age") > 60},
+        where=where,
+        epsilon=1,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_ranges_rectangles_and_many_tables_say_it_too(people, kind):
+    made = CELLS[kind](people, col("paid") > 3)
+    assert made.about[:2] == (
+        "at most 5 rows of each who are used, others are left out",
+        "only rows in which 3 < paid is true are used",
+    )
+    assert "values of age below 0 or above 120 count as the bound" in made.about
+    assert "unknown values of age count as 7" in made.about
+    assert not any("day" in one or "strict" in one for one in made.about)
+    if kind != "ranges":
+        assert "missing values of region are unknown, unlisted ones are in '(other)'" in made.about
+        assert "rows in which region is unknown are left out" in made.about
+    assert made.about[-1] == "the intervals cover the noise only"
+    assert type(made).from_json(made.to_json()).about == made.about
+    held = json.loads(made.to_json())
+    del held["release"]["about"]  # as it was written before
+    assert type(made).from_json(json.dumps(held)).about == (made.privacy_statement,)
+    held["release"]["about"] = 5
+    with pytest.raises(InvalidArgument):
+        type(made).from_json(json.dumps(held))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
@@ -57,6 +57,9 @@ class MarginalQuery:
     """Of the table, with the limits that are enforced."""
     dropped: tuple[str, ...] = ()
     """Columns of a single value, which no table needs."""
+    values: Mapping[str, Expression] = field(default_factory=dict)
+    """The columns of the tables."""
+    where: Expression | None = None
 
     def chunks(self, values: Sequence[Ints]) -> Iterator[Ints]:
         """The codes of some rows at a time: one line for each column."""
@@ -120,7 +123,11 @@ def plan_marginals(  # noqa: PLR0913 - each has a name
         ]
     )
     tables = _tables(by, list(kept), levels)
-    query = _query(kept, tables, where, replace(setting, limits=limits), dropped, by)
+    query = replace(
+        _query(kept, tables, where, replace(setting, limits=limits), dropped, by),
+        values={name: expressions[name] for name in kept},
+        where=where,
+    )
     return plan_tables(
         made,
         tables,

@@ -39,6 +39,11 @@ def about_facts(facts: Mapping[str, Any]) -> Iterator[str]:
                 yield f"rows in which {name} is unknown are {fate}"
 
 
+def about_cells(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """The sentences about ranges, rectangles or many tables, and what their intervals cover."""
+    return (*about_facts(facts), "the intervals cover the noise only")
+
+
 def _limits(unit: Any, limits: Mapping[str, int | None]) -> Iterator[str]:
     who = "row" if unit is None else content_words(unit)
     told = [(limits[name], thing, where) for name, thing, where in _LIMITS]

@@ -6,7 +6,7 @@ All of it was public before a row was read.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from discreet.core import events
@@ -167,11 +167,7 @@ def _date(code: int, step: str) -> str:
 def question_facts(spec: TableSpec, plan: ReleasePlan, question: PlannedQuery) -> Facts:
     """What the card of one answer needs."""
     query = question.query
-    spoken = [query.value, query.second_value, query.where, *query.by.values()]
-    used = [_columns(one) for one in spoken if one is not None]
-    known: set[str] | None = set()
-    for one in used:
-        known = None if known is None or one is None else known | one
+    known = _all_columns([query.value, query.second_value, query.where, *query.by.values()])
     filtered: Facts = {} if query.where is None else {"where": plainly(query.where)}
     if query.keys is not None:
         filtered["other_keys"] = "one group" if query.include_other else "left out"
@@ -185,6 +181,20 @@ def question_facts(spec: TableSpec, plan: ReleasePlan, question: PlannedQuery) -
             {"id": plan.measurements.index(one), **_measurement(one)}
             for one in question.measurements
         ],
+    }
+
+
+def cells_facts(
+    spec: TableSpec, values: Mapping[str, Expression], *, where: Expression | None
+) -> Facts:
+    """What the sentences about the cells of columns need; the limits are those of ``spec``."""
+    filtered: Facts = {} if where is None else {"where": plainly(where)}
+    known = _all_columns([*values.values(), where])
+    return {
+        "kind": "cells",
+        "values": list(values),
+        **filtered,
+        **table_facts(spec, columns=known),
     }
 
 
@@ -206,6 +216,17 @@ def _words(expression: Expression) -> str:
     """The name of a column, or a value in words."""
     tree = expression.tree
     return str(tree[1]) if tree is not None and tree[0] == "col" else plainly(expression)
+
+
+def _all_columns(expressions: Iterable[Expression | None]) -> set[str] | None:
+    """The columns of all of these; None where one does not tell."""
+    known: set[str] = set()
+    for one in expressions:
+        used = set() if one is None else _columns(one)
+        if used is None:
+            return None
+        known |= used
+    return known
 
 
 def _columns(expression: Expression) -> set[str] | None:

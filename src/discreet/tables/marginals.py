@@ -15,8 +15,9 @@ from discreet.marginals.plan import MarginalPlan
 from discreet.marginals.release import MarginalRelease, read_release, told
 from discreet.marginals.table_query import MarginalQuery
 from discreet.noise.random_source import RandomSource
+from discreet.tables._about import about_cells
 from discreet.tables._open_table import OpenTable
-from discreet.tables._public_facts import table_facts
+from discreet.tables._public_facts import cells_facts, table_facts
 from discreet.tables.range_release import ChargedRelease, read_section
 from discreet.tables.release import describe_protection, fresh_key, reserve_budget
 
@@ -132,6 +133,7 @@ def release_reserved(
         mechanism=f"{plan.noise} noise on {len(plan.mechanisms)} groups of measurements",
         privacy_statement=describe_protection(query.setting),
         receipt=receipt,
+        _sentences=about_cells(cells_facts(query.setting, query.values, where=query.where)),
         facts=table_facts(query.setting, limits=query.program.limits),
     )
 

@@ -15,9 +15,11 @@ from discreet.ledger.account import Receipt
 from discreet.noise.random_source import RandomSource
 from discreet.query._release_plan import PlannedScan, TableSpec
 from discreet.ranges.grid.release import GridRelease
-from discreet.ranges.grid.table_query import PlannedGrid
+from discreet.ranges.grid.table_query import GridQuery, PlannedGrid
 from discreet.ranges.release import RangeRelease
 from discreet.ranges.table_query import ROWS, PlannedRanges, with_limits
+from discreet.tables._about import about_cells
+from discreet.tables._public_facts import cells_facts
 from discreet.tables.release import describe_protection, read_receipt, receipt_content
 
 _SECTION = "release"
@@ -39,10 +41,21 @@ class ChargedRelease:
     mechanism: str
     privacy_statement: str
     receipt: Receipt
+    _sentences: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """What the numbers leave out, and what their intervals cover, in sentences.
+
+        Contribution limits, filter, bounds, and what happens with unknown values. It follows from
+        the query and the declarations alone, so it is public and costs nothing.
+        """
+        return self._sentences or (self.privacy_statement,)  # versions before knew only that
 
     def _with_section(self, text: str) -> str:
         words = {word: getattr(self, name) for word, name in _WORDS.items()}
-        section = {**words, "receipt": receipt_content(self.receipt)}
+        about = {"about": list(self._sentences)} if self._sentences else {}
+        section = {**words, **about, "receipt": receipt_content(self.receipt)}
         return json.dumps({**json.loads(text), _SECTION: section})
 
 
@@ -169,11 +182,15 @@ def release_cells(
     # Source: docs/theory/ranges.md, docs/theory/grids.md.
     # Needs: `table` holds the integers of `planned.counted`.
     noises = dict.fromkeys(map(repr, planned.ranked.best.mechanisms))
+    query = planned.query
+    asked = query.values if isinstance(query, GridQuery) else {query.columns: query.value}
+    enforced = with_limits(setting, query.limits)
     section: dict[str, Any] = {
         "title": planned.query.title,
         "query_text": planned.query.text,
         "mechanism": f"{planned.ranked.best.describe()}; groups: {'; '.join(noises)}",
-        "privacy_statement": describe_protection(with_limits(setting, planned.query.limits)),
+        "privacy_statement": describe_protection(enforced),
+        "_sentences": about_cells(cells_facts(enforced, asked, where=query.where)),
         "receipt": receipt,
     }
     counts = table.columns[ROWS]
@@ -194,6 +211,9 @@ def read_section(text: str, relation: NeighboringRelation) -> dict[str, Any]:
         section = json.loads(text)[_SECTION]
         found = {name: section[word] for word, name in _WORDS.items()}
         receipt = read_receipt(section["receipt"])
+        told = section.get("about", [])
+        if not isinstance(told, list) or not all(isinstance(one, str) for one in told):
+            raise InvalidArgument("what is told about a release must be a list of sentences.")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InvalidArgument):
             raise
@@ -203,7 +223,7 @@ def read_section(text: str, relation: NeighboringRelation) -> dict[str, Any]:
         ) from None
     if receipt.guarantee.relation is not relation:
         raise InvalidArgument("text states a receipt under another relation than its numbers.")
-    return {**found, "receipt": receipt}
+    return {**found, "receipt": receipt, "_sentences": tuple(told)}
 
 
 def _told(release: AnyRangeRelease, what: str, *, whole: tuple[float, float], std: float) -> str:
