@@ -416,7 +416,7 @@ class Expression:
         return self._part("hour")
 
     def truncate(self, period: Literal["year", "quarter", "month", "week"]) -> Expression:
-        """Roll a date up to its year, quarter, month or ISO week.
+        """Round a date down to its year, quarter, month or ISO week.
 
         As groups, the periods need no keys: they follow from the bounds of the date. Weeks begin on
         Monday, and belong to the year that has their Thursday.

@@ -49,6 +49,14 @@ class ChargedRelease:
 
         Contribution limits, filter, bounds, and what happens with unknown values. It follows from
         the query and the declarations alone, so it is public and costs nothing.
+
+        Examples:
+            >>> import discreet
+            >>> import pandas as pd
+            >>> rows = pd.DataFrame({"age": [23, 35, 41] * 50})
+            >>> people = discreet.table(rows, columns={"age": discreet.integer(0, 99)}, budget=10)
+            >>> people.ranges("age", epsilon=1).about[-1]
+            'the intervals cover the noise only'
         """
         return self._sentences or (self.privacy_statement,)  # versions before knew only that
 
