@@ -76,6 +76,7 @@ def frame(data):
     return pl.DataFrame(rows, schema={"u": pl.Int64, "x": pl.Int64, "g": pl.String}, orient="row")
 
 
+@cache
 def asked(kind, grouped, relation, limits):
     query = QUESTIONS[kind](by="g" if grouped else None)
     setting = TableSpec(schema=SCHEMA, privacy_unit="u", limits=LIMITS[limits], relation=relation)
