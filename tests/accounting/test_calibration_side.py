@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.accounting.conversion import gaussian_epsilon, gaussian_sigma
 from discreet.core.relation import NeighboringRelation
 from discreet.data.program import ContributionLimits
 from discreet.query._release_plan import TableSpec, plan_release
@@ -102,3 +103,13 @@ def test_models(name, relation, epsilon):
         model.set_params(method="output")
     model.fit(x, y)
     assert model.guarantee_.epsilon(1e-6) <= epsilon
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-320, 1e-310, 1e-300])
+def test_the_smallest_deltas(delta):
+    # Below 1e-308 a double has few digits, and 1/delta is none: the search must end all the same.
+    for epsilon in (1e-6, 1, 500):
+        sigma = gaussian_sigma(epsilon, delta=delta)
+        assert gaussian_epsilon(delta, mu=1 / sigma) <= epsilon
+        # Not far from where it must be: log(1/delta) grows slowly.
+        assert sigma < 1.2 * gaussian_sigma(epsilon, delta=1e-290)

@@ -72,7 +72,8 @@ def gaussian_epsilon(delta: float, *, mu: float) -> float:
         return 0.0
     if delta <= 0:
         return math.inf
-    high = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))
+    inverse = math.log(1 / delta) if delta > 1e-300 else -math.log(delta)  # 1/delta is a double
+    high = mu * mu / 2 + mu * math.sqrt(2 * inverse)
     return round_root(lambda e: float(gaussian_delta(e, mu=mu)) - delta, 0.0, high)
 
 
@@ -97,8 +98,10 @@ def gaussian_mu(epsilon: float, *, delta: float) -> float:
             maxiter=_MOST_ITERATIONS,
         )
     )
+    step = 1e-14
     while gaussian_delta(epsilon, mu=root) > delta:
-        root *= 1 - 1e-14
+        root *= 1 - step
+        step *= 1.5
     return root / UP
 
 
@@ -106,9 +109,12 @@ def gaussian_sigma(epsilon: float, *, delta: float, sensitivity: float = 1.0) ->
     """The smallest sigma of the analytic Gaussian mechanism, rounded up (B18, C17)."""
     sigma = UP / gaussian_mu(epsilon, delta=delta)
     # Epsilon at delta is rounded up by itself, and so is mu: what users read is within what was
-    # asked.
+    # asked. Mostly one step is enough. Near the smallest double, deltas have few digits, and the
+    # curve is a staircase with wide steps: the search must grow to pass one.
+    factor = UP
     while gaussian_epsilon(delta, mu=1 / sigma * UP * UP) > epsilon:
-        sigma *= UP
+        sigma *= factor
+        factor = 1 + 1.5 * (factor - 1)
     return sensitivity * sigma
 
 
