@@ -190,6 +190,7 @@ WITHOUT_DATA: dict[str, tuple[str, ...]] = {
         "discreet.disclosure.CellFinding", "discreet.disclosure.PublishedCell",
         "discreet.disclosure.PublishedTable", "discreet.disclosure.TableAudit",
         "discreet.disclosure.audit_tables", "discreet.disclosure.published_table",
+        "discreet.disclosure.SuppressionSuggestion", "discreet.disclosure.suggest_suppression",
     ),
     "it reads reports or examples that are noisy, public or made up": (
         "discreet.local.Aggregator", "discreet.local.AggregatorState",

@@ -271,6 +271,15 @@ CALLS = [
             "seconds": 9,
         },
     ),
+    (
+        disclosure.suggest_suppression,
+        {
+            "tables": [disclosure.published_table({"sex": ["f", "m"], "count": ["x", 12]})],
+            "hierarchies": {"sex": {"all of them": ["f", "m"]}},
+            "open_columns": ["sex"],
+            "seconds": 9,
+        },
+    ),
     (disclosure.utility, {"original": VALUES, "released": VALUES, "edges": [0, 5, 9]}),
     (disclosure.wasserstein, {"values": VALUES, "other": VALUES, "order": 1}),
     (disclosure.width_after_releases, {"releases": 3, "half_width": 1}),

@@ -14,7 +14,14 @@ from rich.progress import Progress
 
 from discreet.cli._console import literal_console
 from discreet.core.errors import InvalidArgument
-from discreet.disclosure import PublishedTable, TableAudit, audit_tables, published_table
+from discreet.disclosure import (
+    PublishedTable,
+    SuppressionSuggestion,
+    TableAudit,
+    audit_tables,
+    published_table,
+    suggest_suppression,
+)
 from discreet.disclosure.published_tables import SUPPRESSED, Rounding
 from discreet.report.table_audit_report import as_html, as_json, sentence
 
@@ -35,6 +42,7 @@ class TableOptions:
     hierarchies: Path | None
     threshold: int | None
     seconds: float
+    suggest: bool
 
 
 def run(files: Sequence[Path], options: TableOptions, *, html: Path | None, machine: bool) -> int:
@@ -58,10 +66,24 @@ def run(files: Sequence[Path], options: TableOptions, *, html: Path | None, mach
     if html is not None:
         _write(html, as_html(found, title=f"Audit of {', '.join(names)}"))
     if machine:
-        print(as_json(found))
+        content = json.loads(as_json(found))
+        if options.suggest:
+            content["suggestion"] = _suggested(tables, options).rows()
+        print(json.dumps(content, indent=1, ensure_ascii=False))
     else:
         _show(found)
+        if options.suggest:
+            literal_console(soft_wrap=True).print("", str(_suggested(tables, options)), sep="\n")
     return 1 if found.known_exactly or found.differences else 0
+
+
+def _suggested(tables: Sequence[PublishedTable], options: TableOptions) -> SuppressionSuggestion:
+    return suggest_suppression(
+        tables,
+        hierarchies=_hierarchies(options.hierarchies),
+        open_columns=options.open_columns,
+        seconds=options.seconds,
+    )
 
 
 def _read(path: Path, options: TableOptions) -> PublishedTable:

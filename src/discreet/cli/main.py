@@ -122,6 +122,7 @@ def audit_mechanisms(
 @click.option("--hierarchies", type=_FILE, help="JSON of coarse labels and what they cover.")
 @click.option("--threshold", type=int, help="Small counts are below it; else --below, or 5.")
 @click.option("--seconds", type=float, default=60.0, show_default=True, help="Time for bounds.")
+@click.option("--suggest", is_flag=True, help="Also say which further cells to hide.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page here.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def audit_tables(

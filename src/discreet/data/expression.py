@@ -254,12 +254,15 @@ class Expression:
             >>> import discreet
             >>> col = discreet.col
             >>> col("pay").divide(col("hours"), lower=0, upper=500, granularity=0.25)
-            col('pay').divide(col('hours'), lower=0, upper=500, grid=0.25)
+            col('pay').divide(col('hours'), lower=0, upper=500, granularity=0.25)
         """
         # The same checks as for a declared column, and the same rounding.
         range_ = declared.real(lower=lower, upper=upper, granularity=granularity, missing=zero)
 
-        text = f"{self!r}.divide({_text(other)}, lower={lower}, upper={upper}, grid={granularity})"
+        text = (
+            f"{self!r}.divide({_text(other)}, lower={lower}, upper={upper}, "
+            f"granularity={granularity})"
+        )
         tree = ("divide", self, other, lower, upper, granularity, zero)
         return Expression(partial(_bind_quotient, self, other, range_), text=text, tree=tree)
 

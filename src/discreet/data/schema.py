@@ -618,7 +618,10 @@ def field_of(name: str, column: ColumnSpec) -> str:
 def date_code(name: str, value: object, *, step: Step) -> int:
     """The code of a public date or time (a time without a zone is UTC)."""
     if not isinstance(value, dt.date):
-        raise InvalidArgument(f"{name} must be a date or a datetime, got {type(value).__name__}.")
+        parse = " Write datetime.date.fromisoformat(...)." if isinstance(value, str) else ""
+        raise InvalidArgument(
+            f"{name} must be a date or a datetime, got {type(value).__name__}.{parse}"
+        )
     hour = 0
     if isinstance(value, dt.datetime):
         value = value if value.tzinfo is None else value.astimezone(dt.UTC)

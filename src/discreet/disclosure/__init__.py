@@ -45,6 +45,7 @@ from discreet.disclosure._safe_k_anonymity import (
     safe_k_delta,
     safe_k_delta_published,
 )
+from discreet.disclosure._suggest_suppression import SuppressionSuggestion, suggest_suppression
 from discreet.disclosure.generalization_hierarchy import (
     CategoryHierarchy,
     Hierarchy,
@@ -79,6 +80,7 @@ __all__ = [
     "PublishedCell",
     "PublishedTable",
     "SafeKAnonymousTable",
+    "SuppressionSuggestion",
     "TableAudit",
     "UtilityLoss",
     "adaptive_jitter",
@@ -107,6 +109,7 @@ __all__ = [
     "safe_k_anonymity",
     "safe_k_delta",
     "safe_k_delta_published",
+    "suggest_suppression",
     "symmetric_pram",
     "utility",
     "wasserstein",
