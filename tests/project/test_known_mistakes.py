@@ -65,8 +65,11 @@ def refused(call, words, account=None):
         ({"columns": ["age"]}, "columns must map names to declarations"),
         ({"columns": {1: COLUMNS["age"]}}, "columns must have names of text, got int"),
         ({"columns": {"age": int}}, "columns['age'] must be declared by integer, real"),
-        ({"privacy_unit": 3}, "unit must be one column's name, got int"),
-        ({"privacy_unit": ["person"]}, "unit must be one column's name, got list"),
+        ({"privacy_unit": 3}, "expressions, such as ['person', discreet.col('month')]; got int"),
+        (
+            {"privacy_unit": ["person", 3]},
+            "privacy_unit must be one column's name, or a list",
+        ),
         ({"max_rows_per_unit": None}, "max_rows_per_unit must be given"),
         ({"privacy_unit": None}, "unit must name the column that says whose a row is"),
         ({"max_rows_per_unit": "2"}, "max_rows_per_unit must be a whole number, got str"),

@@ -121,6 +121,30 @@ def test_a_card_states_what_a_person_pays():
     assert problem.startswith("privacy.periods[1].epsilon")
 
 
+def test_a_person_in_a_month():
+    days = [
+        dt.date(2025, 1, 5),
+        dt.date(2025, 1, 6),
+        dt.date(2025, 2, 6),
+        None,
+        dt.date(2024, 1, 1),
+    ]
+    data = pl.DataFrame({"person": ["a"] * 5, "day": days})
+    table = discreet.table(
+        data,
+        columns={"day": discreet.date(FIRST, dt.date(2025, 12, 31))},
+        privacy_unit=["person", col("day").truncate("month")],
+        max_rows_per_unit=1,
+        budget=500,
+    )
+    release = table.count(epsilon=EXACT)
+    assert release.value == 2
+    assert "any one combination of person and month of day, with" in release.privacy_statement
+    privacy = discreet.card(release).content["privacy"]
+    assert privacy["unit"]["period"] == {"column": "day", "every": "month"}
+    assert [one["length"] for one in privacy["periods"]] == ["12 months"] * 2
+
+
 def test_files_pickles_and_plans_keep_the_unit(tmp_path):
     path = tmp_path / "rows.parquet"
     rows(("a", 1, 5), ("a", 2, 5)).write_parquet(path)

@@ -106,8 +106,16 @@ def content_words(content: Any) -> str:
     return f"combination of {' and '.join(parts)}"
 
 
+def _cut(value: Expression) -> str | None:
+    """The length of time to which dates are cut, such as a month."""
+    tree = value.tree
+    return str(tree[2]) if tree is not None and tree[0] == "truncate" else None
+
+
 def _words(value: Expression) -> str:
     tree = value.tree
+    if tree is not None and (every := _cut(value)) is not None and isinstance(tree[1], Expression):
+        return f"{every} of {_words(tree[1])}"
     return str(tree[1]) if tree is not None and tree[0] == "col" else repr(value)
 
 
@@ -131,11 +139,12 @@ def _named(tree: Any) -> list[str]:
 def unit_period(unit: Unit | None, schema: Mapping[str, ColumnSpec]) -> dict[str, str] | None:
     """The column that tells time, and how long a unit is; None if it has no end, or two."""
     parts = unit.values if isinstance(unit, CompositeUnit) else ()
-    found = [(one, bound) for one in parts if (bound := one.bind(schema)).kind == "date"]
+    bound = [one.bind(schema) for one in parts]
+    cut = [_cut(one) for one in parts]
+    found = [i for i, one in enumerate(bound) if one.kind == "date" or cut[i] is not None]
     if len(found) != 1:
         return None
-    value, bound = found[0]
-    cut = value.tree if value.tree is not None and value.tree[0] == "truncate" else None
-    columns = content_columns([write_expression(value)])
-    every = bound.step if cut is None else str(cut[-1])
+    [place] = found
+    columns = content_columns([write_expression(parts[place])])
+    every = cut[place] or bound[place].step
     return {"column": columns[0], "every": every} if len(columns) == 1 else None
