@@ -257,6 +257,9 @@ class Release(Result):
         facts: What was declared and planned, for the card of the release: columns, limits, events
             and noise. None for releases of version 0.1.
 
+    Raises:
+        InvalidArgument: The noisy sums, the names and the keys do not fit each other.
+
     Examples:
         >>> import discreet
         >>> import pandas as pd
