@@ -386,3 +386,14 @@ def test_killed_at_any_moment(tmp_path, amount):
 def test_telling_before_writing_is_caught(tmp_path):
     answers = published(tmp_path, 100, {"epsilon": 1}, "careless")
     assert any(len(values) > 1 for values in answers.values())
+
+
+def test_a_stream_says_what_its_counts_cover(account):
+    plan = {"account": account, "epsilon": 1, "max_rows_per_unit": 3}
+    with discreet.stream(**plan, window=7, keys=["a", "b"]) as visits:
+        assert visits.about == (
+            "the guarantee is for at most 3 events of each privacy unit in the whole stream",
+            "each count covers the last 7 steps",
+            "events of keys that are not in the plan are left out",
+            "the intervals cover the noise only",
+        )

@@ -38,6 +38,34 @@ class Stream:
         """Counts of the last feed. After a crash, publish these first."""
         return self._file.last
 
+    @property
+    def about(self) -> tuple[str, ...]:
+        """What the counts cover and leave out, in sentences.
+
+        It follows from the plan alone, so it is public and costs nothing.
+
+        Examples:
+            >>> import discreet
+            >>> account = discreet.Ledger("memory://").account("visits", limit=discreet.pure_dp(1))
+            >>> with discreet.stream(account=account, epsilon=1, horizon=24) as visits:
+            ...     for sentence in visits.about:
+            ...         print(sentence)
+            the guarantee is for at most 1 event of each privacy unit in the whole stream
+            each count covers all steps so far
+            the intervals cover the noise only
+        """
+        plan = self.plan
+        most, window = plan.max_rows_per_unit, plan.window
+        events = "1 event" if most == 1 else f"{most} events"
+        steps = "all steps so far" if window is None else f"the last {window} steps"
+        told = [
+            f"the guarantee is for at most {events} of each privacy unit in the whole stream",
+            f"each count covers {steps}",
+        ]
+        if plan.keys is not None:
+            told.append("events of keys that are not in the plan are left out")
+        return (*told, "the intervals cover the noise only")
+
     def feed(self, counts: Any) -> Counts:
         """Count the next steps.
 
