@@ -439,6 +439,37 @@ def test_an_edited_hash_or_limit_is_refused(card, table):
     assert [one.partition(":")[0] for one in found] == ["ledger.hash", "ledger.limit.epsilon"]
 
 
+def test_a_card_that_hides_a_charge_or_names_one_that_paid_less_is_refused():
+    table = people()
+    look = table.count(epsilon=1)
+    small = table.count(by="city", epsilon=0.5)
+    large = people().count(by="city", epsilon=5)
+    honest = discreet.card(small, account=table.account)
+    assert honest.verify(account=table.account).ok
+    assert discreet.card([small, look], account=table.account).verify(account=table.account).ok
+    opening = table.account.history[0]
+
+    def problems(content=honest.content, **changed):
+        forged = copy.deepcopy(dict(content))
+        forged["ledger"].update(changed.pop("ledger", {}))
+        forged["privacy"].update(changed.pop("privacy", {}))
+        found = discreet.ReleaseCard({**forged, **changed}).verify(account=table.account).problems
+        return [one.partition(":")[0] for one in found]
+
+    assert problems() == []
+    assert problems(exploration=[]) == ["exploration"]
+    lighter = [{**honest.content["exploration"][0], "event": honest.content["privacy"]["event"]}]
+    assert problems(exploration=lighter) == ["exploration[0].event"]
+    delta = {"delta": honest.content["ledger"]["limit"]["delta"]}
+    assert problems(ledger={"limit": delta}) == ["ledger.limit.epsilon"]
+    assert problems(ledger={"sequence": 1, "hash": opening.hash}) == ["ledger.sequence"]
+    mine = {name: honest.content["ledger"][name] for name in ("account", "sequence", "hash")}
+    heavy = discreet.card(large).content
+    for fixed in (True, False):
+        privacy = {"fixed_in_advance": fixed}
+        assert problems(heavy, ledger=mine, privacy=privacy) == ["ledger"], fixed
+
+
 def test_a_unit_that_was_changed_everywhere_is_found_by_the_release(card, releases):
     text = card.to_json().replace("any one id", "any one visit")
     content = json.loads(text)

@@ -152,6 +152,29 @@ def test_long_fields(tmp_path, base, size):
             assert _asked(path, unit=True, wide=True) == expected
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_where_blocks_end_does_not_decide_about_a_long_line(tmp_path, end):
+    dialect = Dialect(delimiter=",", fields=3)
+    for line, records in (
+        (b"x" + b" " * (2**20 + 150_000), 1),
+        (b" " * (2**20 + 150_000) + b"x", 1),
+        (b" " * (2**20 + 150_000), 0),
+    ):
+        for before in range(0, csv_records._BLOCK, 50_000):
+            path = _file(tmp_path, [b"1,2," + b"a" * before, line, b"3,4,b"], end)
+            copy = tmp_path / "copy.csv"
+            write_clean(path, copy, dialect, read_header(path))
+            lines = copy.read_bytes().splitlines()[2:]
+            assert lines == [b",,"] * records + [b"3,4,b"], before
+            copy.unlink()
+
+
+def test_a_line_of_quotes_that_doubles_in_the_copy_stops_nobody(tmp_path):
+    for field in (b"z" + b'"' * (2**20 - 20), b"z" + b'"' * 999_990):
+        line = b"9999,3," + field
+        assert _asked(_file(tmp_path, [*BASE, line]), unit=True, wide=True)[0] == [150, 150, 1]
+
+
 def test_two_quotes_of_one_person_swallow_nobody(tmp_path):
     for lines, own in (
         ([b'9999,3,"z', *BASE, b'9999,3,z"'], 1),

@@ -21,6 +21,7 @@ from discreet.core.events import (
 )
 from discreet.core.relation import NeighboringRelation
 from discreet.data.program import ContributionBound
+from discreet.ledger._entries import LedgerEntry
 from discreet.ledger.account import Account
 from discreet.tables.release import Release
 
@@ -321,22 +322,49 @@ def against_account(card: Content, account: Account) -> list[str]:
     found = []
     if entry.hash != stated["hash"]:
         found.append("ledger.hash: is not that of the entry")
-    whole = stated_guarantee(card)
-    if entry.guarantee is not None and entry.guarantee.relation is not whole.relation:
+    if entry.guarantee is None:
+        return [*found, "ledger.sequence: the entry paid for nothing"]
+    whole, fixed = stated_guarantee(card), card["privacy"]["fixed_in_advance"]
+    if entry.guarantee.relation is not whole.relation:
         found.append("privacy.relation: is not that of the entry")
-    looks = {one.sequence: one for one in entries.values()}
-    for place, look in enumerate(card["exploration"]):
-        charged = looks.get(look["sequence"])
-        if charged is None or charged.hash != look["hash"]:
-            found.append(f"exploration[{place}].hash: is not that of the entry")
-    limit = account.limit.event
-    for name, number in stated["limit"].items():
-        own = getattr(limit, name, None)
-        if own is None or _numbers.exact(number) != own:
+    charges = {at: one.guarantee.event for at, one in entries.items() if one.guarantee is not None}
+    found += _looks(card["exploration"], entries)
+    if stated["limit"]:  # made with the account: then it lists what was charged before
+        found += _limit(stated["limit"], account)
+        told = {look["sequence"] for look in card["exploration"]}
+        missing = sorted(at for at in charges if at < entry.sequence and at not in told)
+        if fixed and missing:
+            found.append(f"exploration: the charge of entry {missing[0]} is missing")
+    # Several receipts paid at most all that was charged to the account.
+    paid = "the entry" if fixed else "the account"
+    total = entry.guarantee.event if fixed else events.compose(list(charges.values()))
+    delta = _numbers.exact(card["privacy"]["delta"])
+    if total != whole.event and _numbers.epsilon(total, delta) < _numbers.epsilon(
+        whole.event, delta
+    ):
+        found.append(f"ledger: {paid} was charged less than the card promises")
+    return found
+
+
+def _looks(looks: Sequence[Content], entries: Mapping[int, LedgerEntry]) -> list[str]:
+    """What was charged before, as the ledger has it."""
+    found = []
+    for place, look in enumerate(looks):
+        charged = entries.get(look["sequence"])
+        if charged is None or charged.guarantee is None or charged.hash != look["hash"]:
+            found.append(f"exploration[{place}].hash: is not that of an entry that paid")
+        elif look["event"] != json.loads(events.to_json(charged.guarantee.event)):
+            found.append(f"exploration[{place}].event: is not that of the entry")
+    return found
+
+
+def _limit(stated: Content, account: Account) -> list[str]:
+    """Every number of the limit, and no other."""
+    limit, found = account.limit.event, []
+    for name in ("epsilon", "delta", "rho", "mu"):
+        own, number = getattr(limit, name, None), stated.get(name)
+        if (own is None) != (number is None) or (
+            number is not None and _numbers.exact(number) != own
+        ):
             found.append(f"ledger.limit.{name}: is not the limit of the account")
-    if card["privacy"]["fixed_in_advance"] and entry.guarantee is not None:
-        paid = entry.guarantee
-        delta = _numbers.exact(card["privacy"]["delta"])
-        if _numbers.epsilon(paid.event, delta) < _numbers.epsilon(whole.event, delta):
-            found.append("ledger.sequence: the entry was charged less than the card promises")
     return found

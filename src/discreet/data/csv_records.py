@@ -45,6 +45,8 @@ T = TypeVar("T")
 
 LONGEST = 2**20
 """Bytes of a record without its line end; a longer one is malformed."""
+LONGEST_COPY = 4 * LONGEST
+"""Bytes of a record in a copy: each quote may be doubled, and each field put in quotes."""
 # A few of these, and the marks of their bytes, stay in a processor's cache.
 _BLOCK = 2**18
 _LF, _CR, _QUOTE, _SPACE = 10, 13, 34, 32
@@ -166,7 +168,8 @@ def _pieces(file: BinaryIO, *, end: bytes) -> Iterator[bytes]:
     """Some whole lines at a time; ``end`` is put behind the last line if it has none.
 
     A line of more than `LONGEST` bytes is not held in memory: NUL, which is malformed as well,
-    stands for what was read of it.
+    stands for what was read of it, with a letter if that was not blank. Where a block ends must
+    decide nothing: it depends on the lines before.
     """
     rest = b""
     while block := file.read(_BLOCK):
@@ -175,11 +178,17 @@ def _pieces(file: BinaryIO, *, end: bytes) -> Iterator[bytes]:
         cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
         rest = data[cut:]
         if len(rest) > LONGEST + 1:
-            rest = b"\0\r" if rest.endswith(b"\r") else b"\0"
+            mark = b"\0x" if _is_text(rest) else b"\0"
+            rest = mark + b"\r" if rest.endswith(b"\r") else mark
         if cut:
             yield data[:cut]
     if rest:
         yield rest if rest.endswith(b"\r") else rest + end
+
+
+def _is_text(part: bytes) -> bool:
+    """Whether there is more than spaces, tabs and other control characters."""
+    return bool((np.frombuffer(part, dtype=np.uint8) > _SPACE).any())
 
 
 def _in_threads(function: Callable[[bytes], T], pieces: Iterator[bytes]) -> Iterator[T]:

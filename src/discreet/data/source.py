@@ -27,6 +27,7 @@ from discreet.core._plugins import SOURCES, load, plugins
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
 from discreet.data._chosen_types import from_pandas, written_by_pandas
 from discreet.data.csv_records import (
+    LONGEST_COPY,
     CsvHeader,
     Dialect,
     PrivateFolder,
@@ -680,10 +681,13 @@ def csv_query(files: FileSource, *, parallel: bool = True) -> str:
     read = files.copies or files
     paths = ", ".join(map(quoted_text, read.paths))
     columns = ", ".join(f"{quoted_text(column)}: 'VARCHAR'" for column in files.columns)
+    # DuckDB fails on longer lines than it was told of; by default 2,000,000 bytes.
+    longer = "" if files.copies is None else f"max_line_size = {LONGEST_COPY}, "
     return (
         f"FROM read_csv([{paths}], auto_detect = false, header = true, "
         f"delim = {quoted_text(files.delimiter)}, quote = '\"', escape = '\"', nullstr = '', "
-        f"hive_partitioning = false, parallel = {str(parallel).lower()}, columns = {{{columns}}})"
+        f"hive_partitioning = false, parallel = {str(parallel).lower()}, "
+        f"{longer}columns = {{{columns}}})"
     )
 
 
