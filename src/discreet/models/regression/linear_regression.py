@@ -65,6 +65,7 @@ from discreet.models.regression.ssp_and_adassp import (
     project_psd,
     ridge,
     ssp,
+    toward_level,
 )
 from discreet.models.regression.sufficient_statistics import (
     SCALING_SHARE,
@@ -149,8 +150,9 @@ class PrivateLinearRegression(LinearEstimator):
         bounds: Public bounds of the features: one pair, or one pair per feature. Rows are clipped.
         columns: Declared columns, with bounds or levels, instead of `bounds`.
         target_bounds: Public bounds of the target, or of each target.
-        method: `"psd"` (smallest safe penalty), `"adassp"`, `"ssp"` (no penalty), `"ridge"` (with
-            `alpha`), or a function from moments to `Coefficients`.
+        method: `"psd"` (smallest safe penalty; where one is needed, slopes are shrunk by what noise
+            explains of them, to none if that is all), `"adassp"`, `"ssp"` (no penalty), `"ridge"`
+            (with `alpha`), or a function from moments to `Coefficients`.
         alpha: Penalty of `"ridge"`.
         constants: `"exact"`, or the published noise constants `"wang"`, `"wang-code"` or
             `"thesis"`, whose true cost is charged.
@@ -494,7 +496,10 @@ class PrivateLinearRegression(LinearEstimator):
         self.moments_ = moments
         self.guarantee_: Guarantee = moments.guarantee
         self.released_ = moments.released
-        self.solution_ = solver(moments)
+        # Inference is about the estimate before it is shrunk.
+        self.solution_ = self._unshrunk = solver(moments)
+        if self.method == "psd":
+            self.solution_ = toward_level(moments, self.solution_)
         if not self.solution_.stable:
             warnings.warn(
                 "The noisy matrix is not positive definite: the coefficients are noise. "
@@ -711,4 +716,4 @@ class PrivateLinearRegression(LinearEstimator):
 
     def _inference(self) -> Inference:
         self._fitted()
-        return infer(self.moments_, self.solution_)
+        return infer(self.moments_, self._unshrunk)

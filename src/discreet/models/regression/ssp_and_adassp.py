@@ -9,7 +9,7 @@ costs nothing. `plan_published` plans moments with the noise of the publications
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -184,6 +184,34 @@ def project_psd(moments: NoisySufficientStatistics) -> Coefficients:
     #   eigenvalue costs nothing.
     least = float(np.linalg.eigvalsh(moments.gram)[0])
     return ridge(moments, max(0.0, noise_edge(moments) - least), method="psd")
+
+
+def toward_level(moments: NoisySufficientStatistics, found: Coefficients) -> Coefficients:
+    """Shrink slopes that needed a penalty by what noise explains of them.
+
+    Slopes of noise predict worse than the level alone. They are multiplied by one factor between 0
+    and 1, for each output; without a penalty, coefficients stay what they are.
+    """
+    # Between the level and `found` the expected error is a parabola. The products that its best
+    # point is read from were found by the same noise: what that adds to the one and takes off the
+    # other is known on average, to the first order (James, Stein 1961; Stein 1981).
+    if found.penalty <= 0 or not moments.intercept:
+        return found
+    gram, sigma = moments.gram, moments.sigma
+    inverse = float(np.sum(1 / (np.linalg.eigvalsh(gram) + found.penalty)))
+    theta = np.zeros_like(found.theta)
+    theta[0] = moments.cross[0] / max(float(gram[0, 0]), 2 * sigma)
+    for output in range(theta.shape[1]):
+        full, level = found.theta[:, output], theta[:, output].copy()
+        move = full - level
+        squared = float(full @ full) / 2
+        noise = moments.sigma_cross**2 + sigma**2 * squared
+        gained = float(move @ (moments.cross[:, output] - gram @ level)) - noise * inverse
+        lost = max(float(move @ gram @ move), 0.0) + 2 * sigma**2 * squared * inverse
+        if gained < lost:
+            move = max(0.0, gained) / lost * move
+        theta[:, output] = level + move
+    return replace(found, theta=theta)
 
 
 def adassp(moments: NoisySufficientStatistics) -> Coefficients:
