@@ -342,6 +342,28 @@ def test_public_names_are_documented():
     assert not wrong, "\n".join(wrong)
 
 
+def results():
+    """The classes that the reference shows as results and plans, which nobody imports."""
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
+        part = page.read_text(encoding="utf-8").partition("\n## Results and plans\n")[2]
+        for full in re.findall(r"^::: (\S+)", part, re.MULTILINE):
+            home, _, name = full.rpartition(".")
+            yield getattr(importlib.import_module(home), name)
+
+
+def test_what_is_called_of_results_is_documented():
+    seen = {id(one.thing) for one in entries()}
+    found = []
+    for owner in results():
+        for name, kind, function, doc in methods(owner):
+            if kind == "method" and id(function) not in seen:
+                seen.add(id(function))
+                found.append(entry(name, kind, function, doc, function.__module__))
+    wrong = [f"{one.module}: {one.name}: {'; '.join(list(faults(one)))}" for one in found]
+    assert len(found) > 100
+    assert [one for one in wrong if not one.endswith(": ")] == []
+
+
 def test_the_walk_finds_classes_methods_properties_and_namespaces():
     names = {(one.module, one.name, one.kind) for one in entries()}
     assert ("discreet.tables._query_methods", "QueryMethods.mean", "method") in names

@@ -180,6 +180,10 @@ class RemoteTable(QueryMethods):
         Privacy:
             All releases together have the stated privacy loss for one privacy unit under the
             table's neighboring relation. The server charges the account before a row is read.
+
+        Examples:
+            >>> people = discreet.connect("https://dp.example.org", "a token")  # doctest: +SKIP
+            >>> (number,) = people.release([query.count()], epsilon=0.1)  # doctest: +SKIP
         """
         amount = budget(epsilon=epsilon, delta=delta, rho=rho, noise=noise)
         # Mistakes are found here; the noise is designed there, so a simple amount will do.

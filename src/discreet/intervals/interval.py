@@ -175,6 +175,10 @@ class IntervalForecast(Tabular):
     def rows(self) -> list[Record]:
         """List the forecast as one row: what is supposed, and the widths.
 
+        Returns:
+            One record with `guess`, `nominal`, `width`, `largest`, `plain`, `guaranteed` and
+            `needs`.
+
         Examples:
             >>> forecast = plan.forecast(0.4)
             >>> forecast.rows()[0]["nominal"]

@@ -446,7 +446,10 @@ class SquareWave(LocalRandomizer):
         return self.window.weights(self.cells - 1 if last else 0) / self.window.total
 
     def certify(self) -> Certificate:
-        """The ratio of the integer weights.
+        """Check the ratio of the integer weights, and how they are drawn.
+
+        Returns:
+            The certificate.
 
         Examples:
             >>> wave.certify().mechanism

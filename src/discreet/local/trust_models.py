@@ -199,6 +199,9 @@ class TrustComparison(Tabular):
     def rows(self) -> list[Record]:
         """List each model of trust with its error and what one report is worth.
 
+        Returns:
+            One record for each, from the most trusted to the least.
+
         Examples:
             >>> found = local.compare_trust_models(domain, "points", **target)
             >>> [row["model"] for row in found.rows()]

@@ -269,6 +269,10 @@ class NonnegativeTable(Result):
 
         Raises:
             InvalidArgument: The confidence is not between 0 and 1.
+
+        Examples:
+            >>> [row["smokes"] for row in printable.table(["smokes"]).rows()]
+            [False, True]
         """
         inside = float(check.probability("confidence", confidence, zero=False, one=False))
         low, high = self.interval(inside)

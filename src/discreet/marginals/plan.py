@@ -132,7 +132,7 @@ class MarginalPlan(Tabular):
         return "laplace" if self._design.plain else "gaussian"
 
     def std(self, by: Iterable[str] = ()) -> float:
-        """The standard deviation of a cell of a table, before the release.
+        """Forecast the standard deviation of a cell of a table.
 
         Args:
             by: Names of the columns of the table; none for the number of all rows.
@@ -153,7 +153,7 @@ class MarginalPlan(Tabular):
     def width(
         self, by: Iterable[str] = (), *, confidence: float = _LEVEL, simultaneous: bool = False
     ) -> float:
-        """The margin of error of a cell of a table, before the release.
+        """Forecast the margin of error of a cell of a table.
 
         Args:
             by: Names of the columns of the table; none for the number of all rows.
@@ -276,7 +276,7 @@ class MarginalPlan(Tabular):
     def release_tables(
         self, counted: Mapping[TableKey, Ints], *, rng: RandomSource
     ) -> MarginalRelease:
-        """Add noise to exact tables of all places: private counts in, a public release out.
+        """Add noise to exact tables: private counts in, a public release out.
 
         Args:
             counted: Exact counts of each table that the plan measures.
@@ -287,6 +287,19 @@ class MarginalPlan(Tabular):
 
         Privacy:
             The release satisfies `guarantee`. No account is charged.
+
+        Examples:
+            >>> import numpy as np
+            >>> plan = people.plan_marginals([["age group", "smokes"]], columns=groups, rho=0.1)
+            >>> exact = {
+            ...     (): np.array(200),
+            ...     (0,): np.array([100, 50, 50]),
+            ...     (1,): np.array([100, 100]),
+            ...     (0, 1): np.array([[50, 50], [0, 50], [50, 0]]),
+            ... }
+            >>> made = plan.release_tables(exact, rng=discreet.seeded_rng(1))
+            >>> made.table(["smokes"]).keys
+            ((False,), (True,))
         """
         noisy, private = self._noisy(counted, rng)
         return MarginalRelease(

@@ -334,6 +334,12 @@ class FixedResult(Result):
 
         Raises:
             Unsupported: Another confidence was asked for.
+
+        Examples:
+            >>> merged = release.merge_small_groups(below=0)
+            >>> stored = type(merged).from_json(merged.to_json())
+            >>> stored.interval() == merged.interval()
+            True
         """
         return self._in_shape("low", confidence), self._in_shape("high", confidence)
 

@@ -86,6 +86,17 @@ class StrategyDesign:
 
         Returns:
             Noisy integers, with all that is known of them.
+
+        Privacy:
+            The result satisfies `guarantee`. No account is charged.
+
+        Examples:
+            >>> from discreet import ranges
+            >>> design = ranges.plan_ranges(4, "points", epsilon=1).best
+            >>> import discreet
+            >>> import numpy as np
+            >>> sorted(design.measured(np.array([5, 3, 8, 1]), discreet.seeded_rng(1)))
+            ['contribution', 'guarantee', 'laws', 'measured', 'private', 'strategy']
         """
         source = resolve_rng(rng)
         # A cell below zero is none: bounding it moves no pair of data sets apart.
@@ -104,7 +115,10 @@ class StrategyDesign:
         }
 
     def describe(self) -> str:
-        """In a few words.
+        """Describe the strategy and its noise in a few words.
+
+        Returns:
+            Such as "flat, laplace noise".
 
         Examples:
             >>> from discreet import ranges
@@ -159,11 +173,15 @@ class RangeDesign(StrategyDesign):
 
         Returns:
             The mean variance.
+
+        Examples:
+            >>> design.mean_variance(ranges.workload.points()) > 0
+            True
         """
         return self.strategy.mean_variance(workload, self.noise)
 
     def width(self, a: int, b: int, *, confidence: float) -> float:
-        """Return half the width of the interval of a range of cells, without room for rounding.
+        """Return half the width of the interval of a range of cells.
 
         Args:
             a: First cell, counted from 0.
@@ -172,6 +190,9 @@ class RangeDesign(StrategyDesign):
 
         Returns:
             Half of the width.
+
+        Raises:
+            InvalidArgument: The confidence is not between 0 and 1.
 
         Examples:
             >>> design.width(0, 1, confidence=0.95) < design.width(0, 1, confidence=0.99)

@@ -187,6 +187,9 @@ class RangePlan(Tabular):
     def rows(self) -> list[Record]:
         """List each candidate with its standard errors, best first.
 
+        Returns:
+            One record for each: `strategy`, `rmse` and `largest`.
+
         Examples:
             >>> errors = [row["rmse"] for row in plan.rows()]
             >>> errors == sorted(errors)

@@ -138,7 +138,13 @@ class Stream:
         return self.plan.forecast(step, confidence=confidence)
 
     def close(self) -> None:
-        """Close the file. The stream can be opened again."""
+        """Close the file. The stream can be opened again.
+
+        Examples:
+            >>> account = discreet.Ledger("memory://").account("visits", limit=discreet.pure_dp(1))
+            >>> visits = discreet.stream(account=account, epsilon=1, horizon=24)
+            >>> visits.close()
+        """
         self._file.close()
 
     def __enter__(self) -> Self:

@@ -75,6 +75,18 @@ class SuggestedBounds(FixedResult):
 
         Returns:
             One record for each: bound, value, std, low and high, the last three None.
+
+        Examples:
+            >>> import discreet
+            >>> import pandas as pd
+            >>> account = discreet.Ledger("memory://").account("demo", limit=discreet.pure_dp(5))
+            >>> ages = pd.DataFrame({"person": range(400), "age": [23, 35, 41, 67] * 100})
+            >>> people = discreet.table(
+            ...     ages, privacy_unit="person", max_rows_per_unit=1, columns={}, account=account
+            ... )
+            >>> found = people.suggest_bounds("age", epsilon=1)
+            >>> [row["bound"] for row in found.rows()]
+            ['lower', 'upper']
         """
         check_confidence(confidence, _LEVEL)
         return records(("bound",), (("lower",), ("upper",)), value=(self.lower, self.upper))
@@ -120,6 +132,11 @@ class SuggestedLimits(FixedResult):
         Returns:
             One record for each: of, limit, value (the error), std, low and high, the last three
             None.
+
+        Examples:
+            >>> limits = people.suggest_contribution_limits(planned_epsilon=1, epsilon=1)
+            >>> limits.rows()[0]["of"]
+            'rows'
         """
         check_confidence(confidence, _LEVEL)
         both = (("rows", self.row_choices), ("groups", self.group_choices))

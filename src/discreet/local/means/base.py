@@ -184,6 +184,16 @@ class BoundedMeanRandomizer(LocalRandomizer):
 
         Returns:
             One symbol for each place.
+
+        Privacy:
+            Each symbol satisfies the randomizer's guarantee.
+
+        Examples:
+            >>> import discreet
+            >>> import numpy as np
+            >>> randomizer = local.duchi(epsilon=1, lower=0, upper=10)
+            >>> randomizer.draw(np.array([0.0, 1.0]), discreet.seeded_rng(1)).shape
+            (2,)
         """
 
     @property

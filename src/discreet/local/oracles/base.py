@@ -222,7 +222,7 @@ class Frequencies(Result):
         return [Share(int(i), float(self.shares[i]), float(self.std[i])) for i in order]
 
     def pinned(self) -> Frequencies:
-        """Shift all shares alike so that they add up to one.
+        """Move all shares alike so that they add up to one.
 
         The shares stay unbiased and can be negative. Long ranges gain most.
 
@@ -443,8 +443,9 @@ class FrequencyOracle(LocalRandomizer):
         return (r * q * (1 - q) + f * (p * (1 - p) - q * (1 - q))) / (p - q) ** 2
 
     def pinned_variance(self, length: ArrayLike, share: ArrayLike) -> Floats:
-        """Return the variance of ranges, times n, once all shares are moved alike to add up to one.
+        """Return the variance of ranges, times n, once shares add up to one.
 
+        All shares are moved alike until they do.
         Exact where categories are equally frequent, whatever the oracle: the error of a range is
         then that of a contrast of squared length r (1 - r / d). Oracles may know more.
 
@@ -464,10 +465,13 @@ class FrequencyOracle(LocalRandomizer):
         return whole + self.contrast_variance() * r * (1 - r / self.categories)
 
     def contrast_variance(self) -> float:
-        """Variance times n of a contrast of unit length between equally frequent categories. F49.
+        """Return the variance of a contrast between equally frequent categories.
 
         A contrast is a weighted sum with weights that add up to zero: all that a tree learns from
-        a level whose total is known.
+        a level whose total is known. Here it is of unit length.
+
+        Returns:
+            The variance times the number of reports.
 
         Examples:
             >>> round(oracle.contrast_variance(), 2)

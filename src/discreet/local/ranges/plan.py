@@ -205,6 +205,9 @@ class LocalPlan(Tabular):
     def rows(self) -> list[Record]:
         """List each candidate with its errors, best first.
 
+        Returns:
+            One record for each: `strategy`, `rmse`, `mean` and `largest`.
+
         Examples:
             >>> from discreet import local, ranges
             >>> cells = ranges.integers(0, 7)

@@ -79,6 +79,10 @@ class GridDesign(StrategyDesign):
 
         Returns:
             The mean variance.
+
+        Examples:
+            >>> plan.best.mean_variance(plan.workload) > 0
+            True
         """
         return self.strategy.mean_variance(workload, self.noise)
 
@@ -152,6 +156,9 @@ class GridPlan(Tabular):
 
     def rows(self) -> list[Record]:
         """List each candidate with its standard errors, best first.
+
+        Returns:
+            One record for each.
 
         Examples:
             >>> errors = [row["rmse"] for row in plan.rows()]

@@ -86,6 +86,9 @@ class StreamForecast(Tabular):
     def rows(self) -> list[Record]:
         """List the forecast as one row.
 
+        Returns:
+            One record with `step`, `std`, `half_width` and `confidence`.
+
         Examples:
             >>> import discreet
             >>> plan = discreet.plan_stream(epsilon=1, horizon=8)

@@ -76,6 +76,15 @@ class Counts(Result):
 
         Returns:
             Lower and upper ends.
+
+        Examples:
+            >>> import discreet
+            >>> account = discreet.Ledger("memory://").account("visits", limit=discreet.pure_dp(1))
+            >>> with discreet.stream(account=account, epsilon=1, horizon=24) as visits:
+            ...     counts = visits.feed([12, 7, 9])
+            >>> low, high = counts.interval(0.9)
+            >>> bool((low < counts.values).all() and (counts.values < high).all())
+            True
         """
         reach = self.plan.half_width(self.steps, confidence=confidence)
         if self.plan.keys is not None:
@@ -90,6 +99,10 @@ class Counts(Result):
 
         Returns:
             Dictionaries with the step, the key, `value`, `std`, `low` and `high`.
+
+        Examples:
+            >>> [row["step"] for row in counts.rows()]
+            [1, 2, 3]
         """
         low, high = self.interval(confidence)
         steps = self.steps.tolist()

@@ -48,6 +48,19 @@ class Figure:
         Raises:
             InvalidArgument: The suffix or the folder is unknown.
             Unsupported: Other formats than SVG need matplotlib.
+
+        Examples:
+            >>> import tempfile
+            >>> import discreet
+            >>> import pandas as pd
+            >>> account = discreet.Ledger("memory://").account("demo", limit=discreet.pure_dp(1))
+            >>> rows = pd.DataFrame({"smokes": [True, False] * 50})
+            >>> columns = {"smokes": discreet.boolean()}
+            >>> people = discreet.table(rows, columns=columns, account=account)
+            >>> figure = people.count(by="smokes", epsilon=1).plot()
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     figure.save(f"{folder}/smokers.svg").name
+            'smokers.svg'
         """
         target = writable(path)
         if target.suffix.lower() == ".svg":
@@ -64,6 +77,10 @@ class Figure:
 
         Raises:
             Unsupported: matplotlib is not installed.
+
+        Examples:
+            >>> figure.to_matplotlib()  # doctest: +ELLIPSIS
+            <Figure size ... with 1 Axes>
         """
         return _painted(self.svg)
 
