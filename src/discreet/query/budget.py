@@ -112,7 +112,9 @@ class QueryBudget:
                     else make(move, relation, rho=rho * share)
                 ),
             )
-        epsilon = check.positive("epsilon", self.epsilon)
+        epsilon = self.epsilon
+        if epsilon is None or epsilon <= 0:
+            raise InvalidArgument(f"epsilon must be positive, got {epsilon}.")
         if self.delta is None:
             if self.gaussian:
                 raise InvalidArgument(_NEEDS_DELTA)
