@@ -36,6 +36,14 @@ ROW_NAMES = sorted(ROWS)
 COLUMNS = discreet.models.DeclaredColumns(
     {"a": (-1.0, 1.0), "b": (-1.0, 1.0)}, interactions=[("a", "b")], fill={"a": 0.5}
 )
+LEVELS = discreet.models.DeclaredColumns(
+    {"a": [-1.0, 1, 2**53 + 1, 3, "a", "\0"], "b": (-1.0, 1.0)}, interactions=[("a", "b")]
+)
+DECLARED: list[dict[str, Any]] = [
+    {},
+    {"bounds": None, "columns": COLUMNS},
+    {"bounds": None, "columns": LEVELS},
+]
 
 
 def record(draw: random.Random) -> tuple[str, object, object]:
@@ -200,7 +208,7 @@ def linear(draw: random.Random, relation: NeighboringRelation, many: int) -> Cal
             {"scaling": "bounds", "mapping": "ball"},
             {"fit_intercept": False, "scaling": "bounds", "mapping": "box"},
             {"method": "adassp"},
-            {"bounds": None, "columns": COLUMNS},
+            *DECLARED[1:],
         ]
     )
     given = {"epsilon": 1, "delta": 1e-6, "bounds": BOUNDS, "target_bounds": (-1, 1), **more}
@@ -224,13 +232,14 @@ def theil_sen(draw: random.Random, relation: NeighboringRelation, many: int) -> 
 
 def logit(draw: random.Random, relation: NeighboringRelation, many: int) -> Callable[[], Any]:
     given = {"epsilon": 1, "delta": 1e-6, "bounds": BOUNDS, "classes": (0, 1)}
-    more = draw.choice([{}, {"radius": 0.5}, {"max_rows_per_unit": 2}])
-    return lambda: discreet.models.PrivateLogit(**given, relation=relation, **more)
+    more = draw.choice([*DECLARED, {"radius": 0.5}, {"max_rows_per_unit": 2}])
+    return lambda: discreet.models.PrivateLogit(**{**given, **more}, relation=relation)
 
 
 def poisson(draw: random.Random, relation: NeighboringRelation, many: int) -> Callable[[], Any]:
     given = {"epsilon": 1, "delta": 1e-6, "bounds": BOUNDS, "target_bounds": (0, 5)}
-    return lambda: discreet.models.PrivatePoisson(**given, relation=relation)
+    more = draw.choice(DECLARED)
+    return lambda: discreet.models.PrivatePoisson(**{**given, **more}, relation=relation)
 
 
 def units(draw: random.Random, _: Path) -> Session:

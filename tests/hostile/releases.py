@@ -30,6 +30,12 @@ def _keyed(release: Any) -> object:
     ]
 
 
+SQL = [
+    "SELECT t, COUNT(*), SUM(w), AVG(x) FROM v GROUP BY t",
+    "SELECT COUNT(x), SUM(COALESCE(w, 2)) FROM v WHERE d IS NOT NULL",
+    "SELECT AVG(x) FILTER (WHERE b IS TRUE), 1.0 * SUM(x) / SUM(w) FROM v",
+    "SELECT EXTRACT(MONTH FROM d) AS m, MEDIAN(w) FROM v WHERE NOT (x > 3) GROUP BY m",
+]
 ASKED: dict[str, tuple[str, Callable[[Any], object]]] = {
     "ranges of a table": ("ranges", lambda t: t.ranges("w", epsilon=1).cells),
     "ranges of reals": ("ranges", lambda t: t.ranges("x", bins=8, epsilon=1).cells),
@@ -51,7 +57,7 @@ ASKED: dict[str, tuple[str, Callable[[Any], object]]] = {
     ),
     "sql": (
         "sql",
-        lambda t: t.sql("SELECT t, COUNT(*), SUM(w), AVG(x) FROM v GROUP BY t", epsilon=1),
+        lambda t: [t.sql(text, epsilon=1) for text in SQL],
     ),
     "discovered keys": (
         "discover_keys",
@@ -88,7 +94,7 @@ def asked(name: str) -> Callable[[random.Random, Path], Session]:
             table = discreet.table(made, columns=declared, account=account, **tables.limited(unit))
             found = ASKED[name][1](table)
             if name == "sql":
-                return tuple(map(tables._told, found.releases))
+                return [tuple(map(tables._told, one.releases)) for one in found]
             return _keyed(found) if name == "discovered keys" else found
 
         def pairs() -> Iterator[Pair]:
@@ -129,6 +135,8 @@ PLANS: list[tuple[Any, dict[str, Any]]] = [
             "spine": ["half", "t"],
         },
     ),
+    ([["x", "b"], ["x"]], {"rho": 0.5}),
+    ([["d"], ["t"]], {"epsilon": 1, "ranges": {"d": "all"}}),
 ]
 
 
