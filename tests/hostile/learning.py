@@ -526,15 +526,17 @@ def _moody(row: Any) -> float:
 @cache
 def _boxed(name: str, metric: str) -> Any:
     public = np.random.default_rng(0).uniform(0, 10, size=(30, 4))
-    function = {"mean": _mean, "moody": _moody}[name]
-    return blackbox.make_private(
-        function, public_inputs=public, metric=metric, epsilon=2, anchors=30, bounds=(0, 10)
-    )
+    function = {"mean": _mean, "moody": _moody, "known": _mean}[name]
+    known = {"sensitivity": 10 if metric == "record" else 2.5} if name == "known" else {}
+    given = {"public_inputs": public, "metric": metric, "epsilon": 2, "anchors": 30}
+    return blackbox.make_private(function, **given, **known, bounds=(0, 10))
 
 
 def boxed(draw: random.Random, _: Path) -> Session:
     """A learned mechanism is about one input of four positions."""
-    mechanism = _boxed(draw.choice(["mean", "moody"]), draw.choice(["record", "attribute"]))
+    mechanism = _boxed(
+        draw.choice(["mean", "moody", "known"]), draw.choice(["record", "attribute"])
+    )
     base: list[Any] = [draw.uniform(0, 10) for _ in range(4)]
     place = draw.randrange(4)
     hold = draw.choice([list, tuple, _objects])
