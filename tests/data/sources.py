@@ -58,6 +58,23 @@ def partitioned(table, folder):
     return path
 
 
+def drifting(table, folder):
+    """A folder of three files with other columns in another order, one of them with wider ones."""
+    path = folder / str(next(_files))
+    path.mkdir()
+    half = table.num_rows // 2
+    names = table.column_names
+    # A unit may be no decimal number.
+    whole = [n for n in names if table.schema.field(n).type == pa.int64() and n != "who"]
+    wide = table[half:].select(names[::-1])
+    for name in whole:
+        place = wide.column_names.index(name)
+        wide = wide.set_column(place, name, wide[name].cast(pa.decimal128(38, 0)))
+    for place, part in enumerate([table[:half], wide, table[:0].select(names[:2])]):
+        pa.parquet.write_table(part, path / f"part-{place}.parquet")
+    return path
+
+
 def arrow_file(table, folder):
     path = folder / f"{next(_files)}.arrow"
     pa.feather.write_feather(table, path)

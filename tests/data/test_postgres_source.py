@@ -17,6 +17,7 @@ from discreet.data.program import ContributionLimits, compile_program, count, to
 from discreet.data.schema import boolean, category, date, integer, real
 from discreet.data.source import ArrowStreamSource, EngineFailure, open_source
 from tests.data.test_contract import Contract, folder
+from tests.data.test_declared_spellings import check_texts, check_values
 
 pytestmark = pytest.mark.postgres
 __all__ = ["folder"]
@@ -73,6 +74,10 @@ class TestContract(Contract):
             return filled(database, columns, rows)
 
         return make
+
+    def test_declared_spellings(self, make):
+        check_texts(lambda table: open_source(make(table, None)))
+        check_values(lambda table: open_source(make(table, None)))
 
 
 def test_types(database):

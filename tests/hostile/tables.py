@@ -388,6 +388,7 @@ FILES: dict[str, Callable[[Any, Path], Any]] = {
     "parquet of pandas": parquet_by("pandas"),
     "parquet of duckdb": parquet_by("duckdb"),
     "folder": sources.partitioned,
+    "folder of files that differ": sources.drifting,
     "arrow file": sources.arrow_file,
     "arrow file of polars": arrow_by_polars,
     "duckdb relation": sources.relation,

@@ -19,6 +19,7 @@ from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
+from urllib.parse import unquote
 
 import duckdb
 import narwhals.stable.v2 as nw
@@ -64,10 +65,12 @@ Type: TypeAlias = Literal[
     "time_s",
     "time_ns",
     "object",
+    "mixed",
     "other",
 ]
 """What a source says a column is; `exact`: decimals and integers beyond 64 bits, read as text;
-`time_s`: moments in seconds or milliseconds, which microseconds may not hold."""
+`time_s`: moments in seconds or milliseconds, which microseconds may not hold; `mixed`: what the
+files of a folder do not say alike."""
 Format: TypeAlias = Literal["csv", "parquet", "arrow"]
 EngineName: TypeAlias = Literal["spark"]
 T = TypeVar("T")
@@ -80,6 +83,8 @@ _SUFFIXES: Mapping[str, Format] = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
+_FILE = "discreet_file_of_the_row"
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 POSTGRES = ("postgresql://", "postgres://")
 _INTEGERS = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"]
 _EXACT = 2**53
@@ -124,8 +129,16 @@ class _Unpickled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FolderColumns:
+    """Columns whose values are in the names of folders, ``year=2024``: one row for each file."""
+
+    names: tuple[str, ...]
+    values: tuple[tuple[str | None, ...], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileSource:
-    """Files of one format with the same columns, read by DuckDB as they stream by."""
+    """Files of one format, read by DuckDB as they stream by."""
 
     paths: tuple[str, ...]
     format: Format
@@ -137,10 +150,22 @@ class FileSource:
     copies: FileCopies | None = field(default=None, repr=False)
     through_arrow: bool = field(default=False, repr=False)
     """Parquet in which DuckDB would fail on a value: read by Arrow, which hands it over."""
+    root: str | None = field(default=None, repr=False)
+    """The folder that was opened; the names of those below it may hold values."""
+    folders: FolderColumns | None = field(default=None, repr=False)
+    parts: tuple[FileSource, ...] = field(default=(), repr=False)
+    """The same files by the columns that they have, where not all have the same ones."""
 
     def __reduce__(self) -> tuple[Callable[..., FileSource], tuple[object, ...]]:
         """A pickle names the files; they are checked again where it is read."""
-        return _reopened, (self.paths, self.format, self.delimiter, self.records, self.stamps)
+        given = self.paths, self.format, self.delimiter, self.records, self.stamps, self.root
+        return _reopened, given
+
+    @property
+    def stored(self) -> Mapping[str, Type]:
+        """The columns that stand in the files themselves."""
+        outside = () if self.folders is None else self.folders.names
+        return {name: kind for name, kind in self.columns.items() if name not in outside}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,6 +394,26 @@ def check_names(schema: Mapping[str, ColumnSpec], unit: Unit | None, source: Sou
         raise InvalidArgument(
             f"columns {missing} are not in the source: check names and header{hint}."
         )
+    for name in wanted:
+        _check_alike(name, source.columns[name])
+    if isinstance(source, FileSource) and unit is not None:
+        _check_unit_of_files(unit_columns(unit), source)
+
+
+def _check_unit_of_files(unit: Sequence[str], files: FileSource) -> None:
+    """Refuse people with folders of their own, which show who is there, or without a name."""
+    parts = files.parts or (files,)
+    outside = {name for part in parts if part.folders for name in part.folders.names}
+    if set(unit) <= outside:
+        raise InvalidArgument(
+            f"unit {list(unit)} is in the names of folders, which show who is there: write the "
+            "files with a column of it."
+        )
+    lacking = [name for name in unit if any(name not in part.columns for part in parts)]
+    if lacking:
+        raise InvalidArgument(
+            f"unit {lacking} is not in all files of the folder: their rows would belong to nobody."
+        )
 
 
 def _near(name: str, source: Source) -> list[str]:
@@ -449,11 +494,20 @@ def check_type(name: str, column: ColumnSpec, kind: Type) -> None:
             f"column {name!r} holds moments in seconds or milliseconds, which may have a zone: "
             "leave zone out, or convert them to microseconds."
         )
+    _check_alike(name, kind)
     allowed = _allowed(column)
     if kind not in allowed:
         raise InvalidArgument(
             f"column {name!r} is {kind} in the source; as a "
             f"{kind_of(column)} it must be one of {sorted(allowed)}."
+        )
+
+
+def _check_alike(name: str, kind: Type) -> None:
+    if kind == "mixed":
+        raise InvalidArgument(
+            f"column {name!r} has types in the files of this folder that are not read alike: write "
+            "them with one type, or open the files as tables of their own."
         )
 
 
@@ -498,7 +552,8 @@ def _files(
         raise InvalidArgument("delimiter must be one character, no quote and no line break.")
     if records == "quoted" and not delimiter.isascii():
         raise InvalidArgument("delimiter must be an ASCII character where records='quoted'.")
-    return _described(found, kind, delimiter=delimiter, records=records)
+    root = str(path.absolute()) if path.is_dir() else None
+    return _described(found, kind, delimiter=delimiter, records=records, root=root)
 
 
 def _reopened(
@@ -507,11 +562,14 @@ def _reopened(
     delimiter: str,
     records: Records,
     stamps: tuple[FileStamp, ...],
+    root: str | None = None,
 ) -> FileSource:
     """The files that a pickle names, if they are still those."""
 
     def read() -> FileSource:
-        found = _described(list(map(Path, paths)), kind, delimiter=delimiter, records=records)
+        found = _described(
+            list(map(Path, paths)), kind, delimiter=delimiter, records=records, root=root
+        )
         if found.stamps != stamps:
             raise InvalidArgument("source: the file changed since it was opened; open it again.")
         return _readable(found)
@@ -522,28 +580,119 @@ def _reopened(
 
 
 def _described(
-    found: Sequence[Path], kind: Format, *, delimiter: str, records: Records
+    found: Sequence[Path], kind: Format, *, delimiter: str, records: Records, root: str | None
 ) -> FileSource:
     """Files with their columns, of which the header alone is read."""
-    stamps = tuple(_stamp(p) for p in found)
-    headers = [_header(p, kind, delimiter) for p in found]
-    # Exactly: a value of a wider type would not fit into that of the first file, and fail.
-    if any(header.exact != headers[0].exact for header in headers):
-        raise InvalidArgument(
-            f"the files in {str(found[0].parent)!r} must all have the same columns in the same "
-            "order, of exactly the same types: write them with one schema."
-        )
     # Absolute: neither os.chdir nor another process may lead to other files.
     paths = tuple(str(p.absolute()) for p in found)
-    columns = MappingProxyType(headers[0].columns)
-    return FileSource(
+    stamps = tuple(_stamp(p) for p in found)
+    headers = [_header(p, kind, delimiter) for p in found]
+    folders = None if root is None else _folder_columns(paths, root)
+
+    def files(places: Sequence[int], header: _Header) -> FileSource:
+        """Some of the files, all with this header."""
+        stored = {name.lower() for name in header.columns}
+        # What a file says itself is said by its rows.
+        kept = (
+            [i for i, name in enumerate(folders.names) if name.lower() not in stored]
+            if folders
+            else []
+        )
+        outside = None
+        if folders is not None and kept:
+            outside = FolderColumns(
+                names=tuple(folders.names[i] for i in kept),
+                values=tuple(tuple(folders.values[place][i] for i in kept) for place in places),
+            )
+        named: dict[str, Type] = dict.fromkeys(outside.names, "text") if outside else {}
+        return FileSource(
+            paths=tuple(paths[place] for place in places),
+            format=kind,
+            columns=MappingProxyType({**header.columns, **named}),
+            delimiter=delimiter,
+            records=records,
+            stamps=tuple(stamps[place] for place in places),
+            root=root,
+            folders=outside,
+        )
+
+    places: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    for place, header in enumerate(headers):
+        places.setdefault(header.exact, []).append(place)
+    parts = tuple(files(same, headers[same[0]]) for same in places.values())
+    if len(parts) == 1:
+        return parts[0]
+    whole = FileSource(
         paths=paths,
         format=kind,
-        columns=columns,
+        columns=MappingProxyType({}),
         delimiter=delimiter,
         records=records,
         stamps=stamps,
+        root=root,
     )
+    return _together(whole, parts, _exact_types(headers))
+
+
+def _folder_columns(paths: Sequence[str], root: str) -> FolderColumns | None:
+    """Names and values of folders that are all named ``name=value``, as Hive and Spark do."""
+    found = []
+    for path in paths:
+        pairs = [name.partition("=") for name in Path(path).relative_to(root).parent.parts]
+        found.append({name: value for name, sign, value in pairs if name and sign})
+        if len(found[-1]) != len(pairs) or list(found[-1]) != list(found[0]):
+            return None
+    names = tuple(found[0]) if found else ()
+    if not names or len({name.lower() for name in names}) != len(names):
+        return None
+    return FolderColumns(
+        names=names, values=tuple(tuple(map(_folder_value, one.values())) for one in found)
+    )
+
+
+def _folder_value(value: str) -> str | None:
+    """What the name of a folder says; some characters cannot be in it as they are."""
+    if value == _NO_VALUE:
+        return None
+    with suppress(UnicodeDecodeError):
+        return unquote(value, errors="strict")
+    return None
+
+
+def _exact_types(headers: Sequence[_Header]) -> Mapping[str, frozenset[str]]:
+    """All types that a column has in the words of the files."""
+    found: dict[str, set[str]] = {}
+    for header in headers:
+        for name, kind in header.exact:
+            found.setdefault(name, set()).add(kind)
+    return {name: frozenset(kinds) for name, kinds in found.items()}
+
+
+def _together(
+    whole: FileSource, parts: tuple[FileSource, ...], exact: Mapping[str, frozenset[str]]
+) -> FileSource:
+    """Files by the names of their columns: a column that a file does not have is missing there."""
+    kinds: dict[str, list[Type]] = {}
+    for part in parts:
+        for name, kind in part.columns.items():
+            kinds.setdefault(name, []).append(kind)
+    check_distinct_names(list(kinds))
+    columns = {name: _common(given, exact.get(name, frozenset())) for name, given in kinds.items()}
+    return replace(whole, parts=parts, columns=MappingProxyType(columns))
+
+
+def _common(kinds: Sequence[Type], exact: frozenset[str]) -> Type:
+    """What a column is in files that differ: numbers of any width, or exactly the same type."""
+    given = set(kinds)
+    if given == {"text"} or (len(exact) <= 1 and len(given) == 1):
+        return kinds[0]
+    if given == {"integer"}:
+        return "integer"
+    if given <= {"integer", "exact"}:
+        return "exact"
+    if given <= {"integer", "float"}:
+        return "float"
+    return "mixed"
 
 
 def _stamp(path: Path) -> FileStamp:
@@ -576,15 +725,25 @@ def check_records(files: FileSource) -> tuple[int, bool]:
 
     Returns how many records there are, and whether a field of them holds a line break.
     """
+    if files.parts:
+        each = [check_records(part) for part in files.parts]
+        return sum(many for many, _ in each), any(has_breaks for _, has_breaks in each)
     if files.format != "csv" or files.records != "quoted":
         return 0, False
-    dialect = Dialect(delimiter=files.delimiter, fields=len(files.columns))
+    dialect = Dialect(delimiter=files.delimiter, fields=len(files.stored))
     found = [check_quoted(Path(p), dialect, read_header(Path(p))) for p in files.paths]
     return sum(one.records for one in found), any(one.has_breaks for one in found)
 
 
 def _readable(files: FileSource) -> FileSource:
     """Files that no record can make unreadable: as they are, or copies in their place."""
+    if files.parts:
+        if files.format == "parquet" and not all(map(_fits_duckdb, files.parts)):
+            parts = tuple(map(_handed_over, files.parts))  # all of them: types stay alike
+            found = _together(files, parts, {})
+            mixed = {name: kind for name, kind in files.columns.items() if kind == "mixed"}
+            return replace(found, columns=MappingProxyType({**found.columns, **mixed}))
+        return replace(files, parts=tuple(map(_readable, files.parts)))
     if files.format == "parquet" and not _fits_duckdb(files):
         return _handed_over(files)
     if files.format != "csv":
@@ -592,7 +751,7 @@ def _readable(files: FileSource) -> FileSource:
     if files.records == "quoted":
         records, has_breaks = check_records(files)
         return _as_parquet(files, records) if has_breaks else files
-    dialect = Dialect(delimiter=files.delimiter, fields=len(files.columns))
+    dialect = Dialect(delimiter=files.delimiter, fields=len(files.stored))
     folder: PrivateFolder | None = None
     paths = []
     for place, path in enumerate(map(Path, files.paths)):
@@ -611,7 +770,7 @@ def _readable(files: FileSource) -> FileSource:
 
 def _fits_duckdb(files: FileSource) -> bool:
     """Whether all texts are UTF-8, and all moments within what microseconds hold."""
-    texts = [name for name, kind in files.columns.items() if kind == "text"]
+    texts = [name for name, kind in files.stored.items() if kind == "text"]
     return _is_readable(
         files,
         [
@@ -629,7 +788,7 @@ def _milliseconds(files: FileSource) -> list[str]:
     with private_connection() as connection:
         query = f"FROM parquet_schema([{listed}]) WHERE converted_type = 'TIMESTAMP_MILLIS'"
         found = connection.sql(f"SELECT DISTINCT name {query}").fetchall()
-    return [f"epoch_us({quoted_name(name)})" for (name,) in found if name in files.columns]
+    return [f"epoch_us({quoted_name(name)})" for (name,) in found if name in files.stored]
 
 
 def _is_readable(files: FileSource, values: Sequence[str]) -> bool:
@@ -646,6 +805,10 @@ def _is_readable(files: FileSource, values: Sequence[str]) -> bool:
 
 def _check_moments(files: FileSource) -> None:
     """Refuse Parquet in which Spark would fail on a moment, whatever is asked."""
+    for part in files.parts:
+        _check_moments(part)
+    if files.parts:
+        return
     if files.format == "parquet" and not _is_readable(files, _milliseconds(files)):
         raise InvalidArgument(
             "source holds moments in milliseconds that microseconds do not hold: leave engine out, "
@@ -655,7 +818,7 @@ def _check_moments(files: FileSource) -> None:
 
 def _handed_over(files: FileSource) -> FileSource:
     """The same files through Arrow, which looks at no value: what does not fit is missing."""
-    dataset = arrow_dataset(files.paths, format="parquet")
+    dataset = arrow_files(files, format="parquet")
     columns = arrow_columns(dataset.schema)
     with private_connection() as connection:  # what is damaged fails here
         connection.from_arrow(dataset).aggregate("bit_xor(hash(COLUMNS(*)))").fetchall()
@@ -676,25 +839,62 @@ def _as_parquet(files: FileSource, records: int) -> FileSource:
     return replace(files, copies=FileCopies(paths=(target,), format="parquet", folder=folder))
 
 
+def read_query(files: FileSource) -> str:
+    """How DuckDB reads CSV or Parquet files of one header."""
+    read = files.copies or files
+    if read.format == "csv":
+        return csv_query(files)
+    # Copies hold the values of the folders.
+    return parquet_query(read.paths, folders=files.folders if files.copies is None else None)
+
+
 def csv_query(files: FileSource, *, parallel: bool = True) -> str:
     """How DuckDB reads CSV files; nothing is detected: no row decides on types or the dialect."""
     read = files.copies or files
     paths = ", ".join(map(quoted_text, read.paths))
-    columns = ", ".join(f"{quoted_text(column)}: 'VARCHAR'" for column in files.columns)
+    columns = ", ".join(f"{quoted_text(column)}: 'VARCHAR'" for column in files.stored)
     # DuckDB fails on longer lines than it was told of; by default 2,000,000 bytes.
     longer = "" if files.copies is None else f"max_line_size = {LONGEST_COPY}, "
-    return (
+    named, more = _file_name(files.folders)
+    query = (
         f"FROM read_csv([{paths}], auto_detect = false, header = true, "
         f"delim = {quoted_text(files.delimiter)}, quote = '\"', escape = '\"', nullstr = '', "
         f"hive_partitioning = false, parallel = {str(parallel).lower()}, "
-        f"{longer}columns = {{{columns}}})"
+        f"{longer}columns = {{{columns}}}{named})"
     )
+    return more(query, read.paths)
 
 
-def parquet_query(paths: Sequence[str]) -> str:
-    """How DuckDB reads Parquet files: the names of folders are no columns."""
+def parquet_query(paths: Sequence[str], *, folders: FolderColumns | None = None) -> str:
+    """How DuckDB reads Parquet files: the names of folders are columns only if that is asked."""
     listed = ", ".join(map(quoted_text, paths))
-    return f"FROM read_parquet([{listed}], hive_partitioning = false)"
+    named, more = _file_name(folders)
+    return more(f"FROM read_parquet([{listed}], hive_partitioning = false{named})", paths)
+
+
+def _file_name(folders: FolderColumns | None) -> tuple[str, Callable[[str, Sequence[str]], str]]:
+    """An option that names the file of each row, and the query that finds its folders' values."""
+    if folders is None:
+        return "", lambda query, _: query
+
+    def found(query: str, paths: Sequence[str]) -> str:
+        listed = ", ".join(map(quoted_text, paths))
+        columns = "".join(
+            f", unnest({_decoded_texts(values)}) AS {quoted_name(name)}"
+            for name, values in zip(folders.names, zip(*folders.values, strict=True), strict=True)
+        )
+        names = ", ".join(f"folder.{quoted_name(name)}" for name in folders.names)
+        table = f"(SELECT unnest([{listed}]) AS {_FILE}{columns})"
+        rows = f"SELECT rows.* EXCLUDE ({_FILE}), {names} FROM ({query}) AS rows"  # noqa: S608
+        return f"{rows} LEFT JOIN {table} AS folder ON rows.{_FILE} = folder.{_FILE}"
+
+    return f", filename = '{_FILE}'", found
+
+
+def _decoded_texts(values: Sequence[str | None]) -> str:
+    """A list of texts of which no character is part of the SQL; what is missing is empty."""
+    digits = ",".join((value or "").encode().hex() for value in values)
+    return f"list_transform(string_split('{digits}', ','), lambda one: decode(unhex(one)))"
 
 
 def quoted_text(value: str) -> str:
@@ -777,7 +977,19 @@ def _arrow_header(path: Path) -> _Header:
     return _Header(dict(arrow_columns(schema)), tuple(exact))
 
 
-def arrow_dataset(paths: tuple[str, ...], *, format: Format) -> Any:  # noqa: A002
+def arrow_files(files: FileSource, *, format: Format) -> Any:  # noqa: A002
+    """A lazy dataset of files of one header, with the columns that their folders hold."""
+    read = files.copies or files
+    return arrow_dataset(read.paths, format=format, root=files.root, folders=files.folders)
+
+
+def arrow_dataset(
+    paths: tuple[str, ...],
+    *,
+    format: Format,  # noqa: A002
+    root: str | None = None,
+    folders: FolderColumns | None = None,
+) -> Any:
     """A lazy dataset of Arrow, of Arrow files or of Parquet."""
     try:
         module = importlib.import_module("pyarrow.dataset")
@@ -788,12 +1000,14 @@ def arrow_dataset(paths: tuple[str, ...], *, format: Format) -> Any:  # noqa: A0
             "these files can be read only with pyarrow: pip install pyarrow, or convert them to "
             "Parquet with texts in UTF-8 and moments in microseconds."
         )
-    kind = "parquet" if format == "parquet" else "ipc"
-    found = module.dataset(list(paths), format=kind)
+    given: dict[str, Any] = {"format": "parquet" if format == "parquet" else "ipc"}
+    if folders is not None:
+        arrow = importlib.import_module("pyarrow")
+        named = arrow.schema([(name, arrow.string()) for name in folders.names])
+        given |= {"partitioning": module.HivePartitioning(named), "partition_base_dir": root}
+    found = module.dataset(list(paths), **given)
     plain = without_zones(found.schema)
-    return (
-        found if plain == found.schema else module.dataset(list(paths), format=kind, schema=plain)
-    )
+    return found if plain == found.schema else module.dataset(list(paths), schema=plain, **given)
 
 
 def without_zones(schema: Any) -> Any:

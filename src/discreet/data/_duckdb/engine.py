@@ -6,7 +6,7 @@ The query knows the source by one alias and builds on nothing but integers after
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ from discreet.data._duckdb.compile import (
     compile_spread,
     compile_values,
 )
-from discreet.data._duckdb.encode import listed, text
+from discreet.data._duckdb.encode import listed, name, text
 from discreet.data._numpy.contribution_limits import LimitedRows, limit, tally
 from discreet.data.program import Program, Row, fields
 from discreet.data.source import (
@@ -33,16 +33,22 @@ from discreet.data.source import (
     EngineFailure,
     FileSource,
     Type,
-    arrow_dataset,
+    arrow_files,
     check_unchanged,
-    csv_query,
     decoded,
-    parquet_query,
     private_connection,
+    read_query,
     run_sealed,
 )
 
 Answer = TypeVar("Answer")
+_WIDE: Mapping[Type, str] = {
+    "integer": "BIGINT",
+    "exact": "VARCHAR",
+    "float": "DOUBLE",
+    "text": "VARCHAR",
+}
+"""What files of a folder that differ are read as; exact numbers are read as texts anyway."""
 _FEW_ROWS = 4_000_000
 """Rows that are worked on in memory, about a hundred bytes each; more of them out of core."""
 
@@ -157,10 +163,30 @@ def _asked(relation: duckdb.DuckDBPyRelation, query: str) -> duckdb.DuckDBPyRela
 def open_files(files: FileSource, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     """Files of one format as a relation of this connection."""
     check_unchanged(files)
-    read = files.copies or files
-    if read.format == "csv":
-        return connection.sql(csv_query(files))
-    if read.format == "arrow" or files.through_arrow:
-        dataset = arrow_dataset(read.paths, format=read.format)
-        return decoded(connection.from_arrow(dataset), files.columns)
-    return connection.sql(parquet_query(read.paths))
+    if not files.parts:
+        return _files_of_one_header(files, connection)
+    queries = []
+    for place, part in enumerate(files.parts):
+        view = f"discreet_part_{place}"
+        _files_of_one_header(part, connection).create_view(view)
+        columns = (_read_as(column, kind, part) for column, kind in files.columns.items())
+        queries.append(f"SELECT {', '.join(columns)} FROM {view}")  # noqa: S608 - quoted names
+    return connection.sql(" UNION ALL ".join(queries))
+
+
+def _files_of_one_header(
+    files: FileSource, connection: duckdb.DuckDBPyConnection
+) -> duckdb.DuckDBPyRelation:
+    kind = files.format if files.copies is None else files.copies.format
+    if kind == "arrow" or files.through_arrow:
+        return decoded(connection.from_arrow(arrow_files(files, format=kind)), files.columns)
+    return connection.sql(read_query(files))
+
+
+def _read_as(column: str, kind: Type, part: FileSource) -> str:
+    """A column of some files as it is in all of them; missing where they do not have it."""
+    if column not in part.columns or kind == "mixed":
+        return f"NULL AS {name(column)}"
+    wide = _WIDE.get(kind)
+    value = name(column) if wide is None else f"CAST({name(column)} AS {wide})"
+    return f"{value} AS {name(column)}"

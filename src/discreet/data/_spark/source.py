@@ -73,13 +73,18 @@ def open_frame(frame: DataFrame) -> SparkSource:
 
 def read_files(files: FileSource, *, master: str | None) -> SparkSource:
     """Parquet or CSV files, read by Spark: every worker must see the same paths."""
+    if files.parts:
+        raise Unsupported(
+            "Spark reads the files of a folder if all have the same columns in the same order, of "
+            "exactly the same types: leave engine out, or write them with one schema."
+        )
     session = _session(master)
     reader = session.read.options(**_STRICT)
     # A scheme, so that a cluster whose default is another file system looks here.
     paths = [f"file://{os.path.abspath(path)}" for path in files.paths]  # noqa: PTH100
     if files.format == "arrow":
         raise Unsupported("Spark reads no Arrow files: convert them to Parquet.")
-    texts = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in files.columns)
+    texts = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in files.stored)
     options = {**_CSV, "sep": files.delimiter}
 
     def read() -> DataFrame:
@@ -100,7 +105,7 @@ def _records(lines: DataFrame, files: FileSource) -> DataFrame:
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - optional
 
-    names = list(files.columns)
+    names = list(files.stored)
     dialect = Dialect(delimiter=files.delimiter, fields=len(names))
     heads = [read_header(Path(path)).line.decode() for path in files.paths]
     line = f.col("value")
