@@ -25,6 +25,7 @@ from discreet.models.glm.weighted_rows import (
     score_sums,
     whole_parameters,
 )
+from discreet.models.regression._row_sources import ArrayRows
 from discreet.noise.random_source import seeded_rng
 
 ADD, REPLACE = NeighboringRelation.ADD_REMOVE, NeighboringRelation.REPLACE_ONE
@@ -255,6 +256,15 @@ def test_labels_may_be_text_and_estimators_may_be_cloned():
 def test_bad_declarations_are_refused(model, message):
     with pytest.raises((discreet.InvalidArgument, discreet.RelationMismatch), match=message):
         model.fit(np.ones((5, 2)), np.zeros(5))
+
+
+@pytest.mark.parametrize("ends", [(1.0, 1.0), (0.0, 5e-324), (-1.7e308, 1.7e308), (0.0, np.inf)])
+def test_a_plan_refuses_bounds_that_make_no_number_of_a_row(ends):
+    plan = PrivateLogit(epsilon=1, delta=1e-6, bounds=(-1, 1)).plan(features=1)
+    rows = ArrayRows(np.zeros((1, 1)), np.ones((1, 1)))
+    lower, upper = np.array([[end] for end in ends])
+    with pytest.raises(InvalidArgument, match="bounds"):
+        plan.release(rows, lower=lower, upper=upper)
 
 
 def test_too_many_features_are_refused():

@@ -27,7 +27,7 @@ from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms._drawn import moves
 from discreet.mechanisms.additive import AdditiveMechanism
 from discreet.mechanisms.mechanism import Certificate, DrawCheck
-from discreet.models._model_inputs import Floats
+from discreet.models._model_inputs import Floats, bounds_of
 from discreet.models.glm.families import Family
 from discreet.models.glm.weighted_rows import (
     LONGEST,
@@ -144,6 +144,9 @@ class ScoringPlan:
         Returns:
             Coefficients and their covariance.
 
+        Raises:
+            InvalidArgument: The bounds are not one pair per feature, finite and in order.
+
         Privacy:
             The release satisfies `guarantee` under the plan's relation. This method charges no
             account; `PrivateLogit` and `PrivatePoisson` do.
@@ -164,7 +167,9 @@ class ScoringPlan:
         #   at most `LONGEST`, whatever the public numbers before it (`weighted_rows`); these are
         #   functions of earlier releases (adaptive composition, post-processing).
         source = resolve_rng(rng)
-        mapped = WeightedRows.of(lower, upper, radius=self.radius)
+        # With bounds that are equal or not finite a row is no number, and none is short.
+        ends = bounds_of("bounds", list(zip(lower, upper, strict=True)), columns=self.features)
+        mapped = WeightedRows.of(*ends, radius=self.radius)
         first, second = self.looks
         products, _ = self._look(rows, mapped, first, source)
         hidden = np.ones(self.features, dtype=bool)
