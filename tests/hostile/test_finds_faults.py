@@ -160,7 +160,8 @@ def _relative_path(patched: pytest.MonkeyPatch) -> None:
 
 def _object_as_text(patched: pytest.MonkeyPatch) -> None:
     """Each object by its str, which is not how a column of its own type is read."""
-    patched.setattr(frames, "as_text", lambda v: "" if pd.isna(v) else str(v))
+    for module in (frames, _text_parsing):
+        patched.setattr(module, "as_text", lambda v: "" if pd.isna(v) else str(v))
 
 
 def _teachers_of_one_type(patched: pytest.MonkeyPatch) -> None:
