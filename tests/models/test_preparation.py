@@ -37,6 +37,19 @@ MODELS = [
 ]
 
 
+def test_an_encoder_of_listed_levels_learns_nothing():
+    rows = np.array([["a"], ["b"], ["strange"]] * 20, dtype=object)
+    listed = OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore", sparse_output=False)
+    fitted = make_pipeline(listed, PrivateLogisticRegression(**LABELS, delta=1e-6, steps=2))
+    assert fitted.fit(rows, Y).predict(rows).shape == (60,)
+    for learned in (
+        OneHotEncoder(categories=[["a", "b", "strange"]], sparse_output=False),  # fails for a row
+        listed.set_params(max_categories=1),
+    ):
+        with pytest.raises(InvalidArgument, match="OneHotEncoder .*not private"):
+            make_pipeline(learned, PrivateLogit(**LABELS, delta=1e-6)).fit(rows, Y)
+
+
 @pytest.mark.parametrize("model", MODELS, ids=lambda one: type(one).__name__)
 def test_a_scaler_of_the_rows_is_refused_with_the_remedy(model):
     with pytest.raises(InvalidArgument, match=r"StandardScaler .*not private.*FrozenEstimator"):

@@ -55,8 +55,22 @@ def _learns(step: Any) -> bool:
         return any(_learns(one) for one in inner)
     if "FrozenEstimator" in {one.__name__ for one in type(step).__mro__}:
         return False
+    if _is_declared_encoder(step):
+        return False
     tags = getattr(step, "__sklearn_tags__", None)
     return True if tags is None else bool(tags().requires_fit)
+
+
+def _is_declared_encoder(step: Any) -> bool:
+    """An encoder whose levels are all listed: fitting it stores them, and fails for no row."""
+    if not {one.__name__ for one in type(step).__mro__} & {"OneHotEncoder", "OrdinalEncoder"}:
+        return False
+    return bool(
+        not isinstance(step.categories, str)
+        and step.handle_unknown != "error"
+        and step.min_frequency is None
+        and step.max_categories is None
+    )
 
 
 def _inside(step: Any) -> list[Any] | None:

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from discreet.accounting.conversion import gaussian_mu
-from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
+from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import NeighboringRelation
 from discreet.models.regression import (
     MomentSums,
@@ -284,15 +284,6 @@ def test_the_number_of_rows_is_noisy_where_a_unit_may_have_fewer(intercept):
     )
     named = any("number of rows" in one.name for one in plan.released)
     assert named == (intercept == 0)
-
-
-def test_too_many_rows_are_refused():
-    lattice = RowLattice.of(features=2)
-    plan = plan_sufficient_statistics(lattice, rho=1)
-    nothing = zero_sums(lattice)
-    many = MomentSums(nothing.total, lattice.most_rows + 1)
-    with pytest.raises(OutOfDomain, match="64 bits"):
-        plan.release(many, rows=unit_map(lattice), rng=seeded_rng(1))
 
 
 def test_rows_of_another_lattice_are_refused():
