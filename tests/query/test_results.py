@@ -344,6 +344,9 @@ PLANS = {
         bias=0.5,
         confidence=0.95,
     ),
+    "further cells to hide": lambda _: disclosure.suggest_suppression(
+        [disclosure.published_table({"sex": ["f", "m", "x", "Total"], "count": ["x", 12, 30, 44]})]
+    ),
     "an anonymized table": lambda _: disclosure.k_anonymize(
         TABLE, quasi_identifiers={"age": disclosure.interval_hierarchy([30, 40, 50])}, k=5
     ),

@@ -118,11 +118,11 @@ def suggest_suppression(
         return audit_tables(given, hierarchies=hierarchies, open_columns=open_columns, seconds=left)
 
     found = audited(tables)
-    return _Search(tuple(tables), set(found.cells), audited, until).run(found)
+    return _HidingSearch(tuple(tables), set(found.cells), audited, until).run(found)
 
 
 @dataclass(slots=True)
-class _Search:
+class _HidingSearch:
     tables: tuple[PublishedTable, ...]
     primary: set[Place]
     audited: Callable[[Sequence[PublishedTable]], TableAudit]
