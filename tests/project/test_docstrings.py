@@ -345,10 +345,105 @@ def test_public_names_are_documented():
 def results():
     """The classes that the reference shows as results and plans, which nobody imports."""
     for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
-        part = page.read_text(encoding="utf-8").partition("\n## Results and plans\n")[2]
-        for full in re.findall(r"^::: (\S+)", part, re.MULTILINE):
-            home, _, name = full.rpartition(".")
-            yield getattr(importlib.import_module(home), name)
+        yield from listed(page.read_text(encoding="utf-8").partition("\n## Results and plans\n")[2])
+
+
+def listed(text):
+    """The objects that a page of the reference shows."""
+    for full in re.findall(r"^::: (\S+)", text, re.MULTILINE):
+        home, _, name = full.rpartition(".")
+        yield (
+            getattr(importlib.import_module(home), name) if home else importlib.import_module(full)
+        )
+
+
+@cache
+def referred():
+    """Every class that the reference shows, by itself or with its namespace."""
+    found = {}
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
+        for one in listed(page.read_text(encoding="utf-8")):
+            inner = offered(one).values() if isinstance(one, ModuleType) else (one,)
+            found |= {id(each): each for each in inner if inspect.isclass(each)}
+    ours = (each for each in found.values() if each.__module__.startswith("discreet"))
+    return tuple(each for each in ours if not issubclass(each, BaseException))
+
+
+def fields(owner):
+    """What a user reads of an object, but for properties: they have docstrings of their own.
+
+    What scikit-learn sets in `fit` ends with an underscore, and is told in prose.
+    """
+    ours = [base for base in owner.__mro__ if base.__module__.startswith("discreet")]
+    names = {name for base in ours for name in inspect.get_annotations(base)}
+    found = {name for name in names if not name.startswith("_") and not name.endswith("_")}
+    return {name for name in found if not isinstance(getattr(owner, name, None), property)}
+
+
+def undescribed(owner):
+    """What the docstring of a class, and those of its bases, leave out."""
+    held = [
+        entry(base.__name__, "class", base, vars(base).get("__doc__"), base.__module__)
+        for base in owner.__mro__
+        if base.__module__.startswith("discreet")
+    ]
+    told = set().union(*(one.described("Args", "Attributes") for one in held))
+    if missing := sorted(fields(owner) - told):
+        yield f"no description of {', '.join(missing)}"
+    if bare := sorted(
+        name for name, kind, _, doc in methods(owner) if kind == "property" and not doc
+    ):
+        yield f"no docstring of {', '.join(bare)}"
+    if ">>> " not in held[0].sections.get("Examples", ""):
+        yield "no Examples"
+    if set(CODE.findall(held[0].doc)) or "``" in held[0].doc:
+        yield "codes or double backticks"
+
+
+def test_classes_of_the_reference_describe_what_is_read_and_show_it():
+    wrong = {one.__qualname__: list(undescribed(one)) for one in referred()}
+    assert len(wrong) > 140
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+@dataclass
+class Bare:
+    """A result."""
+
+    value: float
+    kind: typing.ClassVar[str] = "bare"
+    coef_: float = 0
+
+    @property
+    def std(self):
+        return 1
+
+
+@dataclass
+class Told(Bare):
+    """A result that says all (F44).
+
+    Attributes:
+        value: A number.
+        kind: A word.
+
+    Examples:
+        >>> Told(1).value
+        1
+    """
+
+    @property
+    def std(self):
+        """The error."""
+        return 1
+
+
+def test_what_a_class_leaves_out_is_seen(monkeypatch):
+    for one in (Bare, Told):
+        monkeypatch.setattr(one, "__module__", "discreet.nowhere")
+    bare = ["no description of kind, value", "no docstring of Bare.std", "no Examples"]
+    assert list(undescribed(Bare)) == bare
+    assert list(undescribed(Told)) == ["codes or double backticks"]
 
 
 def test_what_is_called_of_results_is_documented():
@@ -459,18 +554,9 @@ def test_what_is_public_is_documented(name):
     assert inspect.getdoc(getattr(discreet, name))
 
 
-def handed_out():
-    """Classes that the reference lists because public functions return them."""
-    for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
-        part = page.read_text(encoding="utf-8").partition("\n## Results and plans\n")[2]
-        for place in re.findall(r"^::: (\S+)", part, re.MULTILINE):
-            home, _, name = place.rpartition(".")
-            yield getattr(importlib.import_module(home), name)
-
-
 def test_arguments_of_results_and_plans_are_described():
     missing = set()
-    for owner in handed_out():
+    for owner in results():
         for name, kind, function, doc in methods(owner):
             one = entry(name, kind, function, doc, function.__module__)
             missing |= {f"{name}({x})" for x in parameters(one) - one.described("Args")}

@@ -173,7 +173,8 @@ def test_suggestions_for_a_table(account, form, tmp_path):
     assert limits.max_rows_per_unit == 4
     assert limits.max_groups_per_unit == 2
     assert tomllib.loads(limits.toml) == {"max_rows_per_unit": 4, "max_groups_per_unit": 2}
-    assert "4 rows" in str(limits)
+    assert "  4 rows: " in str(limits)
+    assert "1 rows" not in str(limits)
     assert [entry.label for entry in account.history if entry.label][-1] == "contribution limits"
     with pytest.raises(BudgetExceeded):
         table.suggest_bounds("income", epsilon=1000)

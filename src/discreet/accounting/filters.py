@@ -85,6 +85,9 @@ class PureDPFilter(_ExactFilter):
         relation: Neighboring relation of all charges.
         spent: Epsilon that was spent before, zero by default.
 
+    Attributes:
+        measure: What is summed, `"epsilon"`.
+
     Privacy:
         All charged releases together satisfy limit-DP, even if each is chosen after seeing the
         results of the earlier ones.
@@ -140,6 +143,9 @@ class ZcdpFilter(_ExactFilter):
         limit: Total rho that may be spent, zero or above.
         relation: Neighboring relation of all charges.
         spent: Rho that was spent before, zero by default.
+
+    Attributes:
+        measure: What is summed, `"rho"`.
 
     Privacy:
         All charged releases together satisfy limit-zCDP, even if each is chosen after seeing the

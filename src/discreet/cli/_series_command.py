@@ -250,11 +250,11 @@ def _text(told: SeriesPage) -> str:
     lines = [
         f"{report.number:,} people, {len(told.times)} times; the worst people first",
         f"epsilon of one value at delta {report.delta:g}",
-        f"{'person':<{wide}} {'time':>12} {'leaks':>8} {'promised':>9} {'all values':>11}",
+        f"{'person':<{wide}} {'time':>12} {'leaks':>8} {'guaranteed':>10} {'all values':>11}",
     ]
     lines += [
         f"{row['person']:<{wide}} {row['time']:>12} {short(row['leaks'], digits=3):>8} "
-        f"{short(row['promised'], digits=3):>9} "
+        f"{short(row['promised'], digits=3):>10} "
         f"{short(row['all_values'], digits=3):>11}"
         for row in rows[:10]
     ]

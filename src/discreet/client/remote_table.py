@@ -125,6 +125,13 @@ class RemoteTable(QueryMethods):
         name: Name of the table on the server.
         spec: Columns, privacy unit, contribution limits and neighboring relation, as the server
             declares them.
+        connection: Connection to the server.
+
+    Examples:
+        >>> import discreet
+        >>> people = discreet.connect("https://dp.example.org", "a token")  # doctest: +SKIP
+        >>> people.spec.privacy_unit  # doctest: +SKIP
+        'person'
     """
 
     name: str

@@ -424,6 +424,7 @@ class AdaptiveJitter:
     """Values with noise of different widths (experimental).
 
     Attributes:
+        experimental: True: do not use it for releases.
         values: Released values.
         widths: Half-width of the noise of each value. It depends on the data; do not publish it.
         cap: Largest half-width.

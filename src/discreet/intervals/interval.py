@@ -106,19 +106,34 @@ def bennett(rate: Floats, variance: Floats, width: float, rows: int) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Interval(FixedResult):
-    """A released interval; nothing in it is private."""
+    """A released interval; nothing in it is private.
+
+    Attributes:
+        low: Lower end, within the declared bounds.
+        high: Upper end, within the declared bounds.
+        value: Noisy statistic, before it is kept within the bounds.
+        spread: What was taken as the standard deviation of the rows, or of the reports; None if
+            the interval needs none.
+        nominal: Confidence that was asked for.
+        guaranteed: Coverage that holds for any law of the rows and any number of them; None if
+            none does.
+        released: All noisy numbers that the interval was made from.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.intervals.proportion(public_rows=1_000, epsilon=1)
+        >>> smokers = plan.release([True] * 400 + [False] * 600)
+        >>> 0 <= smokers.low <= smokers.high <= 1
+        True
+    """
 
     low: float
     high: float
     value: float
-    """The noisy statistic, before it is kept within the bounds."""
     spread: float | None
-    """What was taken as the standard deviation of the rows, or of the reports."""
     nominal: float
     guaranteed: float | None
-    """Coverage that holds for any law of the rows and any number of them; None if none does."""
     released: tuple[float, ...] = ()
-    """All noisy numbers that the interval was made from."""
 
     def rows(self, confidence: float | None = None) -> list[Record]:
         """List the statistic with its interval, within the declared bounds.
@@ -158,16 +173,30 @@ class Interval(FixedResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class IntervalForecast(Tabular):
-    """An interval before it is released, from public numbers only."""
+    """An interval before it is released, from public numbers only.
+
+    Attributes:
+        width: Expected width, if the guess is right.
+        largest: Width that no released interval exceeds.
+        plain: Width without privacy.
+        guess: What was supposed about the rows, in words.
+        nominal: Confidence that was asked for.
+        guaranteed: Coverage that holds for any law of the rows and any number of them; None if
+            none does.
+        needs: What the interval holds for, in words.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.intervals.proportion(public_rows=1_000, epsilon=1)
+        >>> forecast = plan.forecast(0.4)
+        >>> forecast.plain < forecast.width <= forecast.largest
+        True
+    """
 
     width: float
-    """Expected, if the guess is right."""
     largest: float
-    """What no released interval exceeds."""
     plain: float
-    """The width without privacy."""
     guess: str
-    """What was supposed about the rows."""
     nominal: float
     guaranteed: float | None
     needs: str

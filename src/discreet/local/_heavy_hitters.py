@@ -41,11 +41,19 @@ from discreet.query.result import Result, records
 class HeavyHittersEstimate(Result):
     """Texts that stand out of the noise, most frequent first.
 
-    The noise of all ``tried`` candidates of a level together passes the threshold of that level
+    The noise of all `tried` candidates of a level together passes the threshold of that level
     with probability 0.05. Shares are unbiased for a text chosen in advance; those of texts that
     were found *because* their estimate is high are a little too high, the more the nearer they
     are to the threshold. A text that shares cells with heavy ones under two of the public hashes
     may be found wrongly: more hashes or cells make that rarer.
+
+    Attributes:
+        items: Texts that were found, as bytes.
+        shares: Estimated share of the clients with each text.
+        std: Standard deviation of each share.
+        reports: Number of reports.
+        tried: Number of candidates of a level.
+        guarantee: What each report satisfies.
 
     Examples:
         >>> from discreet import local
@@ -62,7 +70,6 @@ class HeavyHittersEstimate(Result):
     reports: int
     tried: int
     guarantee: Guarantee | None = None
-    """What each report satisfies."""
 
     @property
     def texts(self) -> tuple[str, ...]:

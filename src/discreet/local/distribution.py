@@ -38,6 +38,15 @@ from discreet.query.result import Result, records
 class DistributionEstimate(Result):
     """Shares of equal cells between two bounds, never negative; evenly spread within a cell.
 
+    Attributes:
+        shares: Estimated share of each cell; together they are 1.
+        bounds: Lower and upper bound of the numbers.
+        reports: Number of reports.
+        iterations: Number of iterations until the estimate.
+        converged: Whether the likelihood had settled; if not, more iterations would move the
+            estimate.
+        guarantee: What each report satisfies.
+
     Examples:
         >>> from discreet import local
         >>> wave = local.square_wave(cells=4, epsilon=2, lower=0, upper=100)
@@ -54,9 +63,7 @@ class DistributionEstimate(Result):
     reports: int
     iterations: int
     converged: bool
-    """Whether the likelihood had settled; if not, more iterations would move the estimate."""
     guarantee: Guarantee | None = None
-    """What each report satisfies."""
 
     def __post_init__(self) -> None:
         self.shares.setflags(write=False)
@@ -298,7 +305,20 @@ _SERIES = 1e-3  # below this epsilon the closed form of the half width cancels
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SquareWave(LocalRandomizer):
-    """A symbol from a window around the number's cell. Made by `square_wave`."""
+    """Randomize a number into a symbol near its cell. Made by `square_wave`.
+
+    Attributes:
+        epsilon: Privacy loss of one report.
+        lower: Public lower bound of the numbers.
+        upper: Public upper bound of the numbers.
+        window: Probabilities of the symbols: those near the cell are likelier than the others.
+
+    Examples:
+        >>> from discreet import local
+        >>> wave = local.square_wave(cells=4, epsilon=2, lower=0, upper=100)
+        >>> wave.lower, wave.upper, wave.cells
+        (Fraction(0, 1), Fraction(100, 1), 4)
+    """
 
     kind: ClassVar[str] = "square_wave"
 

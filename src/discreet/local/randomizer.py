@@ -120,7 +120,14 @@ class LocalRandomizer(Mechanism):
     description.
 
     Attributes:
+        kind: Name of the kind, such as `"oue"`, as descriptions and certificates have it.
         epsilon: Privacy loss of one report.
+
+    Examples:
+        >>> from discreet import local
+        >>> randomizer = local.oue(categories=4, epsilon=1)
+        >>> randomizer.kind, randomizer.epsilon
+        ('oue', Fraction(1, 1))
     """
 
     kind: ClassVar[str]

@@ -187,7 +187,25 @@ class TrustOption:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TrustComparison(Tabular):
-    """Models of trust under one guarantee, from the most trust to the least."""
+    """Models of trust under one guarantee, from the most trust to the least.
+
+    Made by `local.compare_trust_models`.
+
+    Attributes:
+        domain: Declared domain of the values.
+        workload: Ranges that matter.
+        epsilon: Epsilon of the guarantee of every model.
+        delta: Delta of the guarantee of every model.
+        expected_clients: Number of clients that errors are shown for.
+        rungs: Each model with its error, from the most trusted to the least.
+
+    Examples:
+        >>> from discreet import local, ranges
+        >>> domain, target = ranges.integers(0, 3), {"epsilon": 0.5, "delta": 1e-6}
+        >>> found = local.compare_trust_models(domain, "points", expected_clients=1_000, **target)
+        >>> found["central"].rmse < found["local"].rmse
+        True
+    """
 
     domain: Domain
     workload: Workload
@@ -203,7 +221,6 @@ class TrustComparison(Tabular):
             One record for each, from the most trusted to the least.
 
         Examples:
-            >>> found = local.compare_trust_models(domain, "points", **target)
             >>> [row["model"] for row in found.rows()]
             ['central', 'secure sum', 'shuffle', 'local']
         """
@@ -272,7 +289,7 @@ def compare_trust_models(
         Secure sums and shufflers are not part of discreet.
 
     Examples:
-        >>> found = local.compare_trust_models(domain, "points", **target)
+        >>> found = local.compare_trust_models(domain, "points", expected_clients=1_000, **target)
         >>> "central" in str(found)
         True
     """

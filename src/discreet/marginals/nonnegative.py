@@ -194,11 +194,21 @@ _AGREE = 1e-3
 class NonnegativeTable(Result):
     """One table without negative cells, beside its unbiased numbers.
 
-    Made by `NonnegativeMarginals.table`, whose examples open the `printable` that is used here.
+    Made by `NonnegativeMarginals.table`.
 
     Attributes:
         unbiased: The table of the release: unbiased, with exact errors, and perhaps negative.
         cells: The cells, one axis for each column.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"smokes": [True, False, False] * 50})
+        >>> people = discreet.table(rows, columns={"smokes": discreet.boolean()}, budget=10)
+        >>> printable = people.marginals([["smokes"]], epsilon=1).nonnegative()
+        >>> found = printable.table(["smokes"])
+        >>> found.cells.shape, bool((found.cells >= 0).all())
+        ((2,), True)
     """
 
     unbiased: MarginalTable

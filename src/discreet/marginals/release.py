@@ -409,14 +409,15 @@ def told(release: MarginalRelease, title: str) -> str:
     low, high = whole.interval()
     total, low, high = (number(one, error=whole.std) for one in (whole.value, low, high))
     paid = release.guarantee
-    kind = "laplace noise on tables" if release.design.plain else "gaussian noise on contrasts"
+    kind = "Laplace noise on tables" if release.design.plain else "Gaussian noise on contrasts"
     note = "" if release.private else "; made with a seed: not private"
     names = [", ".join(column.name for column in t.columns) for t in _first(release)]
     left = len(release.design.tables) - len(names)
+    many = len(release.measured)
     return "\n".join(
         [
             f"{title} ({describe_epsilon(paid)}, {paid.relation.value}{note})",
-            f"  {len(release.measured):,} measurements, {kind}",
+            f"  {many:,} {'measurement' if many == 1 else 'measurements'}, {kind}",
             f"  all rows: {total}  (95% between {low} and {high})",
             *[f"  {name or 'all rows'}" for name in names],
             *([f"  ... and {left:,} more"] if left else []),

@@ -213,6 +213,15 @@ class SyntheticFidelity(Tabular):
         listed: For each table its columns, number of cells, whether it was asked for, the mean
             difference from the unbiased estimate, and the mean and largest bound on the error.
         confidence: Probability with which all bounds hold at once.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"smokes": [True, False, False] * 50})
+        >>> people = discreet.table(rows, columns={"smokes": discreet.boolean()}, budget=10)
+        >>> synthetic = people.marginals([["smokes"]], epsilon=1).synthesize(size=100, seed=1)
+        >>> synthetic.fidelity().confidence
+        0.95
     """
 
     listed: tuple[Record, ...]

@@ -148,7 +148,22 @@ DEFAULT_CONFIDENCE = 0.95
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class CumulativeCurve(FixedResult):
-    """Prefix counts with a band that holds all of them at once."""
+    """Counts up to each cell, with a band that holds all of them at once.
+
+    Attributes:
+        labels: Label of each cell.
+        values: Count up to each cell, itself included.
+        low: Lower ends of the band.
+        high: Upper ends of the band.
+        confidence: Probability with which the whole band holds.
+        guarantee: Privacy guarantee of the release.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> curve = ranges.plan_ranges(4, epsilon=1).best.release([5, 3, 8, 1]).cdf()
+        >>> curve.labels, bool((curve.low <= curve.high).all())
+        ((0, 1, 2, 3), True)
+    """
 
     labels: tuple[object, ...]
     values: Floats
@@ -186,7 +201,21 @@ class CumulativeCurve(FixedResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class QuantileEstimate(FixedResult):
-    """A cell with an interval of cells."""
+    """A cell with an interval of cells.
+
+    Attributes:
+        label: Label of the cell that holds the quantile, as estimated.
+        low: Label of the first cell of the interval.
+        high: Label of the last cell of the interval.
+        confidence: Probability with which the interval holds.
+        guarantee: Privacy guarantee of the release.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> median = ranges.plan_ranges(4, epsilon=1).best.release([5, 3, 8, 1]).quantile(0.5)
+        >>> median.low <= median.label <= median.high
+        True
+    """
 
     label: object
     low: object

@@ -132,6 +132,14 @@ class StrategyDesign:
 class RangeDesign(StrategyDesign):
     """What will be measured on a domain, with which noise, for which guarantee.
 
+    Attributes:
+        domain: Cells that are counted.
+        strategy: What is measured.
+        budget: Privacy budget of a release.
+        family: Noise, `"laplace"` or `"gaussian"`.
+        relation: Neighboring relation of the guarantee.
+        contribution: What one privacy unit can contribute.
+
     Examples:
         >>> from discreet import ranges
         >>> design = ranges.plan_ranges(4, "points", epsilon=1).best

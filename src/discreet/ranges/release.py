@@ -121,17 +121,29 @@ class DataDependentRelease(Result):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NonnegativeRelease(Result):
-    """Cells that are not negative and sum to a fixed total: post-processing, biased (F41).
+    """Cells that are not negative and sum to a fixed total: post-processing, biased.
 
     Side effects: single cells and sparse data gain; where the exact counts are near zero the
     answers are too large, elsewhere too small. No variance or interval holds for these.
+
+    Attributes:
+        domain: Declared domain of the values.
+        cells: Estimated count of each cell.
+        pinned: Total of the cells.
+        guarantee: Guarantee of the release that was post-processed.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> release = ranges.plan_ranges(4, "points", epsilon=1).best.release([5, 3, 8, 1])
+        >>> found = release.nonnegative()
+        >>> bool((found.cells >= 0).all()), abs(found.answer() - found.pinned) < 1e-6
+        (True, True)
     """
 
     domain: Domain
     cells: Floats
     pinned: float
     guarantee: Guarantee | None = None
-    """That of the release which was post-processed."""
 
     def rows(self, confidence: float = 0.95) -> list[Record]:  # noqa: ARG002 - no error is known
         """List each cell.
@@ -143,9 +155,6 @@ class NonnegativeRelease(Result):
             One record for each cell: its label, value, std, low and high, the last three None.
 
         Examples:
-            >>> from discreet import ranges
-            >>> release = ranges.plan_ranges(4, "points", epsilon=1).best.release([5, 3, 8, 1])
-            >>> found = release.nonnegative()
             >>> all(row["value"] >= 0 for row in found.rows())
             True
         """

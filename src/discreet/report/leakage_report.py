@@ -109,7 +109,7 @@ def over_time(told: SeriesPage) -> LinePanel:
     lines = [line("leaks, worst person" if len(mu) > 1 else "leaks", mu.max(axis=0))]
     if len(mu) > 1:
         lines.append(line("leaks, median person", np.median(mu, axis=0)))
-    lines.append(line("promised by the noise", report.cells.direct.max(axis=0)))
+    lines.append(line("guaranteed by the noise", report.cells.direct.max(axis=0)))
     names = told.times
 
     def words(tick: float) -> str:
@@ -121,7 +121,7 @@ def over_time(told: SeriesPage) -> LinePanel:
         x=ChartAxis(label="time", words=words),
         y=ChartAxis(label=f"epsilon of one value (delta {report.delta:g})"),
         title="What one value leaks, by its time",
-        note="Promised: if nothing depended on anything. Leaks: under the model.",
+        note="Guaranteed: if nothing depended on anything. Leaks: under the model.",
     )
 
 
@@ -135,7 +135,7 @@ def people(told: SeriesPage) -> BarPanel:
         high=[None] * len(rows),
         title="Whose values leak most",
         unit="epsilon of the worst value",
-        note=f"The noise alone promises {short(rows[0]['promised'], digits=3)}.",
+        note=f"The noise alone guarantees {short(rows[0]['promised'], digits=3)}.",
     )
 
 
@@ -182,7 +182,7 @@ def as_html(told: SeriesPage) -> str:
         publication=escape(report.publication),
         summary=escape(
             f"{report.number:,} people, {len(told.times)} times, {len(report.releases.times)} of "
-            "them published. Each release promises epsilon "
+            "them published. Each release guarantees epsilon "
             f"{short(worst.promised, digits=3)} for one value; "
             "under the model the worst value leaks epsilon "
             f"{short(worst.epsilon, digits=3)}. All values of a "
@@ -198,7 +198,7 @@ def as_html(told: SeriesPage) -> str:
 def _sections(told: SeriesPage) -> list[str]:
     drawn = [f"<section>{panel.svg()}</section>" for panel in pictures(told)]
     rows = told.rows()
-    heads = ("person", "worst time", "mu", "leaks", "promised", "all values")
+    heads = ("person", "worst time", "mu", "leaks", "guaranteed", "all values")
     more = len(rows) - _MOST_ROWS
     remarks = " ".join(f"{line[:1].upper()}{line[1:]}." for line in told.report.remarks())
     parts = [

@@ -301,7 +301,7 @@ class LeakInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentInfo:
-    """What the value of one time leaks under a model, and what the noise alone promises."""
+    """What the value of one time leaks under a model, and what the noise alone guarantees."""
 
     time: str
     leaks: float

@@ -44,13 +44,22 @@ class LargeDomainQuantiles(Result):
         privacy_statement: Who is protected, in words.
         guarantee: Privacy guarantee of the release.
         receipt: Entry of the ledger that paid for it.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"pay": range(1000)})
+        >>> columns = {"pay": discreet.integer(0, 2**40)}
+        >>> people = discreet.table(rows, columns=columns, budget=10)
+        >>> found = people.large_domain_quantiles("pay", [0.5], epsilon=1)
+        >>> found.q, len(found.values)
+        ((Fraction(1, 2),), 1)
     """
 
     query_text: str
     q: tuple[Fraction, ...]
     values: tuple[Label, ...]
     rank_width: float
-    """With probability 95 % no answer is off by more rows than this in rank."""
     mechanism: str
     privacy_statement: str
     guarantee: Guarantee
@@ -66,12 +75,6 @@ class LargeDomainQuantiles(Result):
             Dictionaries with the level and `value`; `std`, `low` and `high` are None.
 
         Examples:
-            >>> import discreet
-            >>> import pandas as pd
-            >>> rows = pd.DataFrame({"pay": range(1000)})
-            >>> columns = {"pay": discreet.integer(0, 2**40)}
-            >>> people = discreet.table(rows, columns=columns, budget=10)
-            >>> found = people.large_domain_quantiles("pay", [0.5], epsilon=1)
             >>> [row["quantile"] for row in found.rows()]
             [0.5]
         """

@@ -30,7 +30,21 @@ class ChargedMarginalRelease(MarginalRelease, ChargedRelease):
     be read by `MarginalRelease.from_json`.
 
     Attributes:
+        title: What the release is, in words.
+        query_text: Query in words.
+        mechanism: Mechanisms that added the noise, in words.
+        privacy_statement: Who is protected, in words.
+        receipt: Entry of the ledger that paid for it.
         facts: What was declared, for the card of the release.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"smokes": [True, False, False] * 50})
+        >>> people = discreet.table(rows, columns={"smokes": discreet.boolean()}, budget=10)
+        >>> release = people.marginals([["smokes"]], epsilon=1)
+        >>> release.title, release.receipt.guarantee.epsilon()
+        ('counts by smokes', 1.0)
     """
 
     facts: Mapping[str, object] | None = None
@@ -44,11 +58,6 @@ class ChargedMarginalRelease(MarginalRelease, ChargedRelease):
             The text.
 
         Examples:
-            >>> import discreet
-            >>> import pandas as pd
-            >>> rows = pd.DataFrame({"smokes": [True, False, False] * 50})
-            >>> people = discreet.table(rows, columns={"smokes": discreet.boolean()}, budget=10)
-            >>> release = people.marginals([["smokes"]], epsilon=1)
             >>> discreet.MarginalRelease.from_json(release.to_json()).total == release.total
             True
         """

@@ -72,6 +72,22 @@ class ChargedRangeRelease(RangeRelease, ChargedRelease):
     """Hold noisy measurements of a table's column, which answer every range.
 
     The JSON of `to_json` can also be read by `RangeRelease.from_json`.
+
+    Attributes:
+        title: What the release is, in words.
+        query_text: Query in words.
+        mechanism: Mechanisms that added the noise, in words.
+        privacy_statement: Who is protected, in words.
+        receipt: Entry of the ledger that paid for it.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"age": [23, 35, 41] * 50})
+        >>> people = discreet.table(rows, columns={"age": discreet.integer(0, 99)}, budget=10)
+        >>> release = people.ranges("age", epsilon=1)
+        >>> release.title, release.receipt.guarantee.epsilon()
+        ('ranges of age', 1.0)
     """
 
     def to_json(self) -> str:
@@ -83,12 +99,6 @@ class ChargedRangeRelease(RangeRelease, ChargedRelease):
             The text.
 
         Examples:
-            >>> import discreet
-            >>> import pandas as pd
-            >>> rows = pd.DataFrame({"age": [23, 35, 41] * 50, "sex": ["f", "m", "m"] * 50})
-            >>> columns = {"age": discreet.integer(0, 99), "sex": discreet.category(["f", "m"])}
-            >>> people = discreet.table(rows, columns=columns, budget=10)
-            >>> release = people.ranges("age", epsilon=1)
             >>> discreet.RangeRelease.from_json(release.to_json()).total == release.total
             True
         """
@@ -126,6 +136,23 @@ class ChargedGridRelease(GridRelease, ChargedRelease):
     """Hold noisy measurements of a table's columns, which answer every rectangle.
 
     The JSON of `to_json` can also be read by `GridRelease.from_json`.
+
+    Attributes:
+        title: What the release is, in words.
+        query_text: Query in words.
+        mechanism: Mechanisms that added the noise, in words.
+        privacy_statement: Who is protected, in words.
+        receipt: Entry of the ledger that paid for it.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"age": [23, 35, 41] * 50, "sex": ["f", "m", "m"] * 50})
+        >>> columns = {"age": discreet.integer(0, 99), "sex": discreet.category(["f", "m"])}
+        >>> people = discreet.table(rows, columns=columns, budget=10)
+        >>> release = people.ranges(["age", "sex"], epsilon=1)
+        >>> release.title
+        'ranges of age by sex'
     """
 
     def to_json(self) -> str:
@@ -137,7 +164,6 @@ class ChargedGridRelease(GridRelease, ChargedRelease):
             The text.
 
         Examples:
-            >>> release = people.ranges(["age", "sex"], epsilon=1)
             >>> discreet.GridRelease.from_json(release.to_json()).total == release.total
             True
         """

@@ -21,6 +21,13 @@ class SqlPlan(Tabular):
     Attributes:
         queries: Queries that `Table.release` and `Table.forecast` take.
         text: SQL that was translated.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> people = discreet.table(pd.DataFrame({"age": [23, 35, 41]}), columns={}, budget=1)
+        >>> [query.text for query in people.plan_sql("SELECT COUNT(*) AS n FROM people").queries]
+        ['count']
     """
 
     queries: tuple[Query, ...]
@@ -34,10 +41,6 @@ class SqlPlan(Tabular):
             Records with `column` and `query`, the query in words; for keys of groups it is empty.
 
         Examples:
-            >>> import discreet
-            >>> import pandas as pd
-            >>> rows = pd.DataFrame({"age": [23, 35, 41, 67]})
-            >>> people = discreet.table(rows, columns={}, budget=1)
             >>> people.plan_sql("SELECT COUNT(*) AS n FROM people").rows()
             [{'column': 'n', 'query': 'count'}]
         """
@@ -65,6 +68,14 @@ class SqlAnswer(Tabular):
     Attributes:
         releases: Release of each aggregate, with errors, guarantee and JSON.
         text: SQL that was answered.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> people = discreet.table(pd.DataFrame({"age": [23, 35, 41]}), columns={}, budget=10)
+        >>> answer = people.sql("SELECT COUNT(*) AS n FROM people", epsilon=0.5)
+        >>> len(answer.releases), answer.guarantee.epsilon()
+        (1, 0.5)
     """
 
     releases: tuple[Release, ...]

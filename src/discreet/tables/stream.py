@@ -22,6 +22,13 @@ class Stream:
     Attributes:
         plan: Plan of the stream, with its guarantee and its error.
         receipt: Entry of the ledger that paid for the stream.
+
+    Examples:
+        >>> import discreet
+        >>> account = discreet.Ledger("memory://").account("visits", limit=discreet.pure_dp(1))
+        >>> with discreet.stream(account=account, epsilon=1, horizon=24) as visits:
+        ...     visits.plan.horizon, visits.steps
+        (24, 0)
     """
 
     plan: StreamPlan = field(repr=False)

@@ -56,6 +56,17 @@ class SuggestedBounds(FixedResult):
         whole: Whether the column is declared as whole numbers.
         guarantee: Privacy guarantee of the release.
         receipt: Entry of the ledger that paid for it.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> ages = pd.DataFrame({"person": range(400), "age": [23, 35, 41, 67] * 100})
+        >>> people = discreet.table(
+        ...     ages, privacy_unit="person", max_rows_per_unit=1, columns={}, budget=5
+        ... )
+        >>> found = people.suggest_bounds("age", epsilon=1)
+        >>> found.column, found.lower < found.upper
+        ('age', True)
     """
 
     column: str
@@ -77,14 +88,6 @@ class SuggestedBounds(FixedResult):
             One record for each: bound, value, std, low and high, the last three None.
 
         Examples:
-            >>> import discreet
-            >>> import pandas as pd
-            >>> account = discreet.Ledger("memory://").account("demo", limit=discreet.pure_dp(5))
-            >>> ages = pd.DataFrame({"person": range(400), "age": [23, 35, 41, 67] * 100})
-            >>> people = discreet.table(
-            ...     ages, privacy_unit="person", max_rows_per_unit=1, columns={}, account=account
-            ... )
-            >>> found = people.suggest_bounds("age", epsilon=1)
             >>> [row["bound"] for row in found.rows()]
             ['lower', 'upper']
         """
@@ -116,7 +119,27 @@ class SuggestedBounds(FixedResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuggestedLimits(FixedResult):
-    """Suggested limits, each with what the alternatives would cost."""
+    """Suggested limits, each with what the alternatives would cost.
+
+    Made by `Table.suggest_contribution_limits`.
+
+    Attributes:
+        row_choices: Limits on the rows of a unit, each with its error.
+        group_choices: Limits on the groups of a unit, each with its error; empty without groups.
+        guarantee: Privacy guarantee of the release.
+        receipt: Entry of the ledger that paid for it.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> visits = pd.DataFrame({"person": list(range(200)) * 2})
+        >>> people = discreet.table(
+        ...     visits, privacy_unit="person", max_rows_per_unit=1, columns={}, budget=5
+        ... )
+        >>> limits = people.suggest_contribution_limits(planned_epsilon=1, epsilon=1)
+        >>> [choice.limit for choice in limits.row_choices[:3]]
+        [1, 2, 4]
+    """
 
     row_choices: tuple[LimitChoice, ...]
     group_choices: tuple[LimitChoice, ...]
@@ -134,7 +157,6 @@ class SuggestedLimits(FixedResult):
             None.
 
         Examples:
-            >>> limits = people.suggest_contribution_limits(planned_epsilon=1, epsilon=1)
             >>> limits.rows()[0]["of"]
             'rows'
         """
@@ -166,11 +188,11 @@ class SuggestedLimits(FixedResult):
 
     def __str__(self) -> str:
         lines = [self.toml.replace("\n", ", ")]
-        for what, found in (("rows", self.row_choices), ("groups", self.group_choices)):
+        for what, found in (("row", self.row_choices), ("group", self.group_choices)):
             best = min((one.error for one in found), default=math.inf)
             lines += [
-                f"  {one.limit} {what}: {short(one.lost)} would be left out, "
-                f"noise {short(one.noise)}"
+                f"  {one.limit} {what}{'' if one.limit == 1 else 's'}: "
+                f"{short(one.lost)} would be left out, noise {short(one.noise)}"
                 for one in found
                 if one.error <= 8 * best
             ]

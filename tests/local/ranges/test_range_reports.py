@@ -179,7 +179,10 @@ def test_a_release_stands_alone(made):
     polished = release.nonnegative()
     assert polished.cells.min() >= 0
     assert polished.answer() == pytest.approx(5000)
+    median = release.quantile(0.5)
+    told = f"  median: {median.label}  (95% between {median.low} and {median.high})"
     assert "5,000 local reports" in str(release)
+    assert str(release).splitlines()[1:] == [told]
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,9 @@ class PersonLeakage:
     epsilon: float
     """Of that value, under the model."""
     promised: float
-    """The epsilon that the noise alone promises for one value of theirs."""
+    """The epsilon that the noise alone guarantees for one value of theirs."""
     user: float
-    """The epsilon that the noise alone promises for all their values together."""
+    """The epsilon that the noise alone guarantees for all their values together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -121,10 +121,10 @@ class LeakageReport(Result):
         return f"{words} Cost: {price(self.guarantee, delta=self.delta)}."
 
     def __str__(self) -> str:
-        head = f"{'person':>8} {'time':>6} {'leaks':>8} {'promised':>9} {'all values':>11}"
+        head = f"{'person':>8} {'time':>6} {'leaks':>8} {'guaranteed':>10} {'all values':>11}"
         rows = [
             f"{'all' if self.alike else p.person:>8} {p.time:>6} {short(p.epsilon, digits=3):>8} "
-            f"{short(p.promised, digits=3):>9} {short(p.user, digits=3):>11}"
+            f"{short(p.promised, digits=3):>10} {short(p.user, digits=3):>11}"
             for p in self.people[:_SHOWN]
         ]
         rest = len(self.people) - len(rows)
@@ -144,7 +144,7 @@ class LeakageReport(Result):
 
     def remarks(self) -> list[str]:
         """What else is to be known, one sentence a line."""
-        lines = ["leaks: under the model; promised and all values: from the noise alone"]
+        lines = ["leaks: under the model; guaranteed and all values: from the noise alone"]
         if self.plausible:
             lines.append(
                 f"under {len(self.plausible)} models that could as well be true, one value leaks "

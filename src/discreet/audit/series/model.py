@@ -39,6 +39,11 @@ class VAR:
             default the model is stationary.
         public: Whether the model is public. False if it was fitted to private values without noise.
 
+    Attributes:
+        matrices: The lags, order x people x people.
+        innovation: Covariance of the noise, people x people.
+        initial: Covariance of the state at time 0, (order x people) squared.
+
     Raises:
         InvalidArgument: A matrix has the wrong shape or is not a covariance, or there is no
             stationary distribution.
@@ -61,11 +66,8 @@ class VAR:
     start: ArrayLike | None = None
     public: bool = True
     matrices: Floats = field(init=False)
-    """The lags, order x people x people."""
     innovation: Floats = field(init=False)
-    """The covariance of the noise, people x people."""
     initial: Floats = field(init=False)
-    """The covariance of the state at time 0, (order x people) squared."""
 
     def __post_init__(self) -> None:
         matrices = numbers("lags", self.lags)

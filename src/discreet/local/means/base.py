@@ -154,6 +154,12 @@ class BoundedMeanRandomizer(LocalRandomizer):
     Attributes:
         lower: Public lower bound.
         upper: Public upper bound.
+
+    Examples:
+        >>> from discreet import local
+        >>> randomizer = local.duchi(epsilon=1, lower=0, upper=10)
+        >>> randomizer.lower, randomizer.upper
+        (Fraction(0, 1), Fraction(10, 1))
     """
 
     lower: Fraction

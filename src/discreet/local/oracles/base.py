@@ -355,6 +355,12 @@ class FrequencyOracle(LocalRandomizer):
 
     Attributes:
         categories: Number of categories.
+
+    Examples:
+        >>> from discreet import local
+        >>> oracle = local.grr(categories=4, epsilon=1)
+        >>> oracle.categories, oracle.keep > oracle.other
+        (4, True)
     """
 
     categories: int

@@ -17,11 +17,12 @@ from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
 from discreet.local.ranges._variance import HaarVariance, HierarchicalVariance, Spread
 from discreet.noise.distribution import Floats, Ints
+from discreet.query.result import row_lines
 from discreet.ranges import _range_answers as polish
 from discreet.ranges import _range_answers as quantile
 from discreet.ranges import domain
 from discreet.ranges._measurements import packed, unpacked
-from discreet.ranges._range_answers import RangeAnswers
+from discreet.ranges._range_answers import DEFAULT_CONFIDENCE, RangeAnswers
 from discreet.ranges.domain import Domain
 from discreet.ranges.release import NonnegativeRelease
 from discreet.ranges.strategies.haar import Haar
@@ -215,10 +216,15 @@ class LocalRanges(RangeAnswers):
     def __str__(self) -> str:
         blocks = ", ".join(str(level.block) for level in self.levels)
         kind = "Haar wavelet" if self.structure == "haar" else f"blocks of {blocks}"
-        return (
+        told = (
             f"ranges of {self.domain} from {self.reports:,} local reports "
             f"({kind}; {describe_epsilon(self.guarantee)})"
         )
+        if self.reports == 0:
+            return told
+        # Not the total: it is the number of reports, which is public and exact.
+        middle = {"quantile": "median", **self.quantile(1 / 2).rows()[0]}
+        return "\n".join([told, *row_lines([middle], confidence=DEFAULT_CONFIDENCE)])
 
     __repr__ = __str__
 

@@ -163,6 +163,9 @@ class ConvergenceProblem:
         variance: Mean squared norm of the gradients of the records at the minimizer.
         distance: Distance from the start to the minimizer.
 
+    Attributes:
+        not_private: True: what was computed from private records must stay with them.
+
     Raises:
         InvalidArgument: A number is outside its range.
 

@@ -37,6 +37,14 @@ from discreet.ranges.strategies.base import (
 class GridDesign(StrategyDesign):
     """What will be measured on a grid, with which noise, for which guarantee.
 
+    Attributes:
+        grid: Cells that are counted.
+        strategy: What is measured.
+        budget: Privacy budget of a release.
+        family: Noise, `"laplace"` or `"gaussian"`.
+        relation: Neighboring relation of the guarantee.
+        contribution: What one privacy unit can contribute.
+
     Examples:
         >>> from discreet import ranges
         >>> axes = [ranges.integers(0, 3), ranges.ordered(["a", "b"])]
@@ -138,7 +146,11 @@ class GridPlan(Tabular):
         budget: Privacy budget of a release.
         candidates: Every strategy with its error, best first.
         expected_rows: Number of rows that errors are shown as a share of.
-        aware: Mechanisms whose error depends on the data, without a rank.
+        aware: On request: mechanisms whose error depends on the data, without a rank.
+
+    Examples:
+        >>> plan.grid.shape, plan.best == plan.candidates[0].design
+        ((4, 2), True)
     """
 
     grid: GridDomain
@@ -147,7 +159,6 @@ class GridPlan(Tabular):
     candidates: tuple[GridCandidate, ...]
     expected_rows: int | None = None
     aware: tuple[Aware, ...] = ()
-    """On request: mechanisms whose error depends on the data, unranked."""
 
     @property
     def best(self) -> GridDesign:

@@ -48,7 +48,25 @@ class HeavyCell:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Marginal(FixedResult):
-    """Totals of each cell of one axis, with standard deviations, and bounds for each by itself."""
+    """Totals of each cell of one axis, with standard deviations, and bounds for each by itself.
+
+    Attributes:
+        labels: Label of each cell.
+        values: Noisy total of each cell.
+        std: Standard deviation of the noise of each total.
+        low: Lower ends of the intervals.
+        high: Upper ends of the intervals.
+        confidence: Probability with which each interval holds.
+        guarantee: Privacy guarantee of the release.
+
+    Examples:
+        >>> from discreet import ranges
+        >>> axes = [ranges.integers(0, 3), ranges.ordered(["a", "b"])]
+        >>> design = ranges.plan_grid(axes, "points", epsilon=1).best
+        >>> letters = design.release([[1, 2], [3, 4], [5, 6], [7, 8]]).marginal(1)
+        >>> letters.labels, letters.values.shape
+        (('a', 'b'), (2,))
+    """
 
     labels: tuple[object, ...]
     values: Floats
@@ -68,10 +86,6 @@ class Marginal(FixedResult):
             One record for each cell: its label, value, std, low and high.
 
         Examples:
-            >>> from discreet import ranges
-            >>> axes = [ranges.integers(0, 3), ranges.ordered(["a", "b"])]
-            >>> design = ranges.plan_grid(axes, "points", epsilon=1).best
-            >>> letters = design.release([[1, 2], [3, 4], [5, 6], [7, 8]]).marginal(1)
             >>> len(letters.rows())
             2
         """

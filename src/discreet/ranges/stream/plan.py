@@ -76,7 +76,20 @@ class Counter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamForecast(Tabular):
-    """The error that an answer will have."""
+    """The error that an answer will have. Made by `StreamPlan.forecast`.
+
+    Attributes:
+        step: Step after which the answer holds.
+        std: Standard deviation of the noise.
+        confidence: Probability with which the answer is within `half_width`.
+        half_width: Largest error at that confidence.
+
+    Examples:
+        >>> import discreet
+        >>> forecast = discreet.plan_stream(epsilon=1, horizon=8).forecast(8)
+        >>> forecast.step, forecast.half_width > forecast.std
+        (8, True)
+    """
 
     step: int
     std: float
@@ -118,6 +131,12 @@ class StreamPlan:
         keys: Names of counts that run side by side; None if there is one count.
         horizon: Number of steps; None if the stream may continue without end.
         window: Number of steps that each count covers; None for totals.
+
+    Examples:
+        >>> import discreet
+        >>> plan = discreet.plan_stream(epsilon=1, horizon=8)
+        >>> plan.horizon, plan.guarantee.epsilon()
+        (8, 1.0)
     """
 
     budget: QueryBudget

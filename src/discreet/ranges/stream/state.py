@@ -38,11 +38,23 @@ class Counts(Result):
     """Published counts, one for each step, for each key.
 
     The total so far or, if the plan has a window, what happened in the last so many steps.
+
+    Attributes:
+        plan: Plan of the stream, with its guarantee and its error.
+        first: Step after which the first of them holds; the first step of a stream is 1.
+        values: The counts: one for each step, or one row for each step and a column for each key.
+
+    Examples:
+        >>> import discreet
+        >>> account = discreet.Ledger("memory://").account("visits", limit=discreet.pure_dp(1))
+        >>> with discreet.stream(account=account, epsilon=1, horizon=24) as visits:
+        ...     counts = visits.feed([3, 0, 5])
+        >>> counts.first, counts.values.shape
+        (1, (3,))
     """
 
     plan: StreamPlan = field(repr=False)
     first: int
-    """The step after which the first of them holds; the first step of a stream is 1."""
     values: Floats
 
     @property

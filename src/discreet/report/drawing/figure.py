@@ -27,7 +27,20 @@ _FONT = 12.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Figure:
-    """What `plot` draws. Notebooks show it; `save` writes it into a file."""
+    """What `plot` draws. Notebooks show it; `save` writes it into a file.
+
+    Attributes:
+        panels: The charts, one below the other.
+
+    Examples:
+        >>> import discreet
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"smokes": [True, False] * 50})
+        >>> people = discreet.table(rows, columns={"smokes": discreet.boolean()}, budget=1)
+        >>> figure = people.count(by="smokes", epsilon=1).plot()
+        >>> len(figure.panels), figure.svg[:4]
+        (1, '<svg')
+    """
 
     panels: tuple[Panel, ...]
 

@@ -177,7 +177,7 @@ def leaks(found: LeakageInfo) -> str:
             lines=[
                 ChartCurve(label="leaks", x=places, y=[one.leaks for one in found.over_time]),
                 ChartCurve(
-                    label="promised by the noise",
+                    label="guaranteed by the noise",
                     x=places,
                     y=[one.promised for one in found.over_time],
                 ),
@@ -185,7 +185,7 @@ def leaks(found: LeakageInfo) -> str:
             x=ChartAxis(label="time", words=lambda tick: _word(names, tick)),
             y=ChartAxis(label=f"epsilon of one value, delta {found.delta:g}"),
             title="What one value leaks, by its time",
-            note="Promised: if nothing depended on anything. Leaks: under the model.",
+            note="Guaranteed: if nothing depended on anything. Leaks: under the model.",
         )
     )
     none = [None] * len(found.noise)
