@@ -105,6 +105,10 @@ IN_PYTHON = [
         sm("cost", by="ward", where=sex == "f"),
         query.median("age", by="ward", where=sex == "f"),
     ],
+    [n(by={"w": day.truncate("week")})],
+    [sm("cost", by={"m": day.truncate("month")})],
+    [n(by={"q": day.truncate("quarter"), "ward": ward})],
+    [av("age", by={"y": day.truncate("year")}, where=smoker)],
 ]
 
 MORE = [
@@ -241,6 +245,14 @@ MORE = [
     (
         "SELECT EXTRACT(QUARTER FROM day) AS q, COUNT(*) FROM visits GROUP BY q",
         [n(by={"q": day.quarter()})],
+    ),
+    (
+        "SELECT ward, DATE_TRUNC('QUARTER', day), AVG(age) FROM visits GROUP BY ward, 2",
+        [av("age", by={"ward": ward, "group 2": day.truncate("quarter")})],
+    ),
+    (
+        "SELECT COUNT(*) FROM visits WHERE DATE_TRUNC('month', day) = '2026-02'",
+        [n(where=day.truncate("month") == "2026-02")],
     ),
 ]
 MORE = [
@@ -401,8 +413,8 @@ def test_everything_else_is_refused_by_name_and_nothing_is_charged(text, name, t
 
 
 def test_there_are_enough_cases():
-    assert len(ACCEPTED) == len(IN_PYTHON) == 60
-    assert len(CASES) == 132
+    assert len(ACCEPTED) == len(IN_PYTHON) == 64
+    assert len(CASES) == 141
     assert len(MORE) >= 50
     assert len(REFUSED) >= 50
 

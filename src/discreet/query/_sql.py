@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.expression import Expression, col, when
@@ -23,6 +23,7 @@ from discreet.query.builders import Query
 
 LONGEST, NODES, DEEPEST = 10_000, 2_000, 60
 _PARTS = ("year", "quarter", "month", "week", "day", "hour")
+_PERIODS = ("year", "quarter", "month", "week")
 _FREE = "Compute it from the released numbers: that costs nothing."
 
 # Kinds of nodes, with the name of the refusal and the nearest thing that works. The first in this
@@ -519,10 +520,14 @@ class _Translator:
             "Abs": self._absolute,
             "Case": self._case,
             "Extract": self._part,
+            "DateTrunc": self._period,
+            "TimestampTrunc": self._period,
         }
         if kind in made:
             return made[kind](node)
-        return refuse("unknown function", node, "Use + - * /, ABS, CASE, COALESCE and EXTRACT.")
+        return refuse(
+            "unknown function", node, "Use + - * /, ABS, CASE, COALESCE, EXTRACT and DATE_TRUNC."
+        )
 
     def _arithmetic(self, node: Any) -> Any:
         left, right = self.operand(node.this), self.operand(node.expression)
@@ -617,6 +622,14 @@ class _Translator:
         found = getattr(self.value(node.expression), part)()
         assert isinstance(found, Expression)  # noqa: S101 - all parts are
         return found
+
+    def _period(self, node: Any) -> Expression:
+        self._only(node, "this unit")
+        unit = node.args.get("unit")
+        period = "" if unit is None else str(unit.name).lower()
+        if period not in _PERIODS:
+            refuse("date part", node, f"Use DATE_TRUNC with one of {', '.join(_PERIODS)}.")
+        return self.value(node.this).truncate(cast("Any", period))
 
     def _date(self, node: Any) -> dt.date:
         self._only(node, "this to")
