@@ -162,7 +162,7 @@ class Visit:
         job = self.ask("release", "POST", f"{table}/releases", token=token, body=body).json
         assert job.get("state") == "done", job
         self.ask("again", "POST", f"{table}/releases", token=token, body=body)
-        for kind in ("json", "csv", "html"):
+        for kind in ("json", "csv", "html", "card.json", "card.md", "card.html"):
             path = f"/api/v1/releases/{job['id']}/file?format={kind}"
             self.ask(f"file {kind}", "GET", path, token=token)
         self.ask("job", "GET", f"/api/v1/releases/{job['id']}", token=token)

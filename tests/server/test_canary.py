@@ -132,7 +132,7 @@ def test_a_server_that_works(house):
         answer = released(house, number, statistic)
         job = answer.json
         assert job["state"] == "done", job
-        for kind in ("json", "csv", "html"):
+        for kind in ("json", "csv", "html", "card.json", "card.md", "card.html"):
             path = f"/api/v1/releases/{job['id']}/file?format={kind}"
             assert (
                 house.keep(f"{kind} {number}", house.running.ask("GET", path, token=token)).status

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import discreet
 from tests.server.browser import COUNT, Browser, Hidden, checked, hidden
 
 # ── releasing ─────────────────────────────────────────────────────────────────────────────────
@@ -30,6 +31,26 @@ def test_the_whole_way_from_a_form_to_a_file(ana):
     answer = ana.get(f"{path}/html")
     assert answer.headers["content-disposition"].startswith("attachment")
     assert answer.text.startswith("<!DOCTYPE html>")
+
+
+def test_the_card_of_a_release_is_there_as_files_and_holds(ana, people):
+    page, path = ana.released({**COUNT, "name": "<i>people</i>"})
+    files = {}
+    for kind in ("card.json", "card.md", "card.html"):
+        assert f'href="{path}/{kind}"' in page.text
+        files[kind] = ana.get(f"{path}/{kind}")
+        named = files[kind].headers["content-disposition"]
+        assert named.startswith("attachment")
+        assert named.endswith(f'.{kind}"')
+        assert people["ben"].get(f"{path}/{kind}").status_code == 404
+    card = discreet.ReleaseCard.from_json(files["card.json"].text)
+    (release,) = json.loads(ana.get(f"{path}/json").text)["releases"]
+    assert card.verify(json.dumps(release)).problems == ()
+    assert files["card.md"].text == card.to_markdown()
+    assert files["card.html"].text.startswith("<!DOCTYPE html>")
+    assert card.to_html() in files["card.html"].text
+    assert "<i>" not in files["card.html"].text
+    assert ana.get(f"{path}/card.yaml").status_code == 404
 
 
 def test_pressing_twice_is_one_release_and_one_charge(app, ana):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from anyio import sleep, to_thread
 from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
+from discreet.server.jobs.exports import Kind
 from discreet.server.middleware.auth import Serving, Who
 from discreet.server.schemas import (
     AuditStatusInfo,
@@ -143,7 +144,7 @@ def file(
     who: Who,
     service: Serving,
     number: Name,
-    kind: Annotated[Literal["json", "csv", "html"], Query(alias="format")] = "json",
+    kind: Annotated[Kind, Query(alias="format")] = "json",
 ) -> Response:
     """A finished release as a file."""
     found = service.release_file(who, number, kind)

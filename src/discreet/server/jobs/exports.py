@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from discreet.core.errors import InvalidArgument
+from discreet.report import html_page as document
 from discreet.report import release_report as page
 from discreet.report.range_section import shown
 from discreet.server import plans as planning
@@ -16,8 +18,16 @@ from discreet.server.schemas import DownloadInfo, JobInfo, ResultInfo
 from discreet.tables.range_release import AnyRangeRelease, ChargedGridRelease, ChargedRangeRelease
 from discreet.tables.release import Release
 
-Kind: TypeAlias = Literal["json", "csv", "html"]
-_TYPES = {"json": "application/json", "csv": "text/csv", "html": "text/html"}
+Kind: TypeAlias = Literal["json", "csv", "html", "card.json", "card.md", "card.html"]
+TYPES: Mapping[str, str] = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "html": "text/html",
+    "card.json": "application/json",
+    "card.md": "text/markdown",
+    "card.html": "text/html",
+}
+"""Files of a finished release, by their ending."""
 
 
 def job(row: JobRow, *, stage: str | None) -> JobInfo:
@@ -56,8 +66,8 @@ def objects(row: JobRow) -> tuple[list[Release], list[AnyRangeRelease]]:
 
 def download(row: JobRow, table: TableConfig, kind: Kind) -> DownloadInfo:
     """A file; what a spreadsheet would take for a formula is disarmed in the CSV."""
-    if kind not in _TYPES:
-        raise InvalidArgument(f"format must be one of {', '.join(_TYPES)}.")
+    if kind not in TYPES:
+        raise InvalidArgument(f"format must be one of {', '.join(TYPES)}.")
     found = planning.price_request(table, json.loads(row.asked))
     releases, ranges = objects(row)
     report = page.ReleaseReport(
@@ -70,12 +80,24 @@ def download(row: JobRow, table: TableConfig, kind: Kind) -> DownloadInfo:
             for one, plan in zip(ranges, found.plan.ranges, strict=True)
         ),
     )
-    if kind == "csv":
-        text = page.as_csv(report.releases, report.sections)
-    else:
-        text = page.as_html(report) if kind == "html" else row.result or ""
     name = f"{row.subject}-{row.id[:8]}.{kind}"
-    return DownloadInfo(name=name, media_type=_TYPES[kind], text=text)
+    return DownloadInfo(name=name, media_type=TYPES[kind], text=_text(row, report, kind))
+
+
+def _text(row: JobRow, report: page.ReleaseReport, kind: Kind) -> str:
+    match kind:
+        case "json":
+            return row.result or ""
+        case "csv":
+            return page.as_csv(report.releases, report.sections)
+        case "html":
+            return page.as_html(report)
+        case "card.json":
+            return page.report_card(report).to_json()
+        case "card.md":
+            return page.report_card(report).to_markdown()
+        case "card.html":
+            return document.page(report.title, page.report_card(report).to_html())
 
 
 def _ranges(content: dict[str, Any]) -> AnyRangeRelease:

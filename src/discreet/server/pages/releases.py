@@ -52,7 +52,7 @@ def release(request: Request, who: Who, service: Serving, number: str, seen: str
 @router.get("/releases/{number}/{kind}")
 def file(who: Who, service: Serving, number: str, kind: str) -> Response:
     """A file to be saved."""
-    if kind not in ("csv", "html", "json"):
+    if kind not in downloads.TYPES:
         raise NotFound("There is no such file.")
     made = service.release_file(who, number, cast("downloads.Kind", kind))
     headers = {"Content-Disposition": f'attachment; filename="{made.name}"'}
