@@ -339,6 +339,24 @@ TAMPERINGS = {
         lambda c: c["limits"].update(max_rows_per_unit=9),
         "statistics[0].limits",
     ),
+    "other variance, and no sensitivity": (
+        lambda c: [
+            smaller_scale(c),
+            [one["noise"][0].pop("sensitivity") for one in c["statistics"]],
+        ],
+        "statistics[0].noise[0].sensitivity",
+    ),
+    "a law of ours, and nothing else": (
+        lambda c: c["statistics"][0].update(noise=[{"part": "count", "law": "discrete laplace"}]),
+        "statistics[0].noise[0].sensitivity",
+    ),
+    "more rows than the event allows, and noise in words": (
+        lambda c: [
+            c["limits"].update(max_rows_per_unit=9),
+            c["statistics"][0].update(noise=[{"part": "count", "law": "noise"}]),
+        ],
+        "statistics[0].limits",
+    ),
     "more sensitivity than the event allows": (
         lambda c: c["statistics"][0]["noise"][0]["sensitivity"].update(l2_squared=10**6),
         "statistics[0].noise[0].sensitivity",

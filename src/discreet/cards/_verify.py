@@ -17,7 +17,6 @@ from discreet.core.events import (
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
-    TruncatedLaplaceEvent,
 )
 from discreet.core.relation import NeighboringRelation
 from discreet.data.program import ContributionBound
@@ -32,6 +31,9 @@ UNCHECKED = (
     "that bounds, limits and groups were chosen without looking at the data",
     "whether more was published from the same data under another account",
 )
+_LAWS = ("discrete laplace", "discrete gaussian", "choice by rank")
+_PLAIN = ("scale", "variance", "bound", "divided_by")
+"""What a card says of noise in plain fields, beside the sensitivity that it covers."""
 _ENOUGH = 50
 """More problems of one kind are not listed."""
 
@@ -193,13 +195,19 @@ def _statistic(card: Content, one: Content, path: str, measured: Sequence[Event]
     limits = one.get("limits", card["limits"])
     for place, (noise, part) in enumerate(zip(one["noise"], mine, strict=True)):
         found += _noise(noise, part, f"{path}.noise[{place}]")
-    if one.get("kind") == "count" and len(mine) == 1 and one["noise"][0].get("sensitivity"):
+    if one.get("kind") == "count" and len(mine) == 1:
         found += _limits(limits, card, mine[0], one["noise"][0].get("divided_by", 1), path)
     return found
 
 
 def _noise(noise: Content, event: Event, path: str) -> list[str]:
     """The law in plain fields is that of the event, and the event covers the sensitivity."""
+    if "sensitivity" not in noise:
+        # Then the noise may only be named in words: fields that nobody can judge claim nothing.
+        told = [name for name in _PLAIN if name in noise]
+        if not told and noise["law"] not in _LAWS:
+            return []
+        return [f"{path}.sensitivity: is missing, so {(told or ['law'])[0]} cannot be checked"]
     wanted: dict[str, str] = {}
     moves: tuple[str, int | Fraction] | None = None
     match event:
@@ -208,17 +216,13 @@ def _noise(noise: Content, event: Event, path: str) -> list[str]:
         case DiscreteGaussianEvent(variance, shift_squared, _):
             wanted = {"law": "discrete gaussian", "variance": str(variance)}
             moves = ("l2_squared", shift_squared)
-        case TruncatedLaplaceEvent():
-            return []
-    found = []
-    if "sensitivity" in noise:
-        found += [
-            f"{path}.{name}: is not that of the event"
-            for name, text in wanted.items()
-            if noise.get(name) != text
-        ]
-        if moves is not None and noise["sensitivity"][moves[0]] > moves[1]:
-            found.append(f"{path}.sensitivity.{moves[0]}: is more than the event allows")
+    found = [
+        f"{path}.{name}: is not that of the event"
+        for name, text in wanted.items()
+        if noise.get(name) != text
+    ]
+    if moves is not None and noise["sensitivity"][moves[0]] > moves[1]:
+        found.append(f"{path}.sensitivity.{moves[0]}: is more than the event allows")
     return found
 
 
