@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from sklearn.linear_model import LogisticRegression
 
 import discreet
-from discreet import local, query
+from discreet import audit, local, query
+from discreet.audit.cases import broken
 from discreet.cards import _schema
 from discreet.cards._subjects import CardSubject
 from discreet.cli.main import main
@@ -157,6 +158,22 @@ def test_charged_looks_before_the_release_stand_on_the_card():
     assert card.verify(made.to_json(), account=table.account).ok
 
 
+def audited():
+    cases = [audit.mechanism_cases()[0], broken.cases()[0], coin()]
+    return audit.run_audit(cases, samples=20_000)
+
+
+def coin():
+    """What no law is known of, at a delta where samples alone say something."""
+    return audit.AuditCase(
+        name="coin",
+        claimed=(1, 0),
+        draw=lambda value, n, seed: np.random.default_rng(seed).random(n) < 0.4 + value / 10,
+        left=0,
+        right=1,
+    )
+
+
 def kinds_of_things(tmp_path):
     table = people(limit=discreet.pure_dp(100))
     yield "histogram", table.count(by="city", epsilon=1)
@@ -176,6 +193,7 @@ def kinds_of_things(tmp_path):
     )
     yield "pate", pate.LabelRelease(labels=np.array([2, -1, 0]), guarantee=guarantee)
     replace = discreet.NeighboringRelation.REPLACE_ONE
+    yield "audit", audited()
     yield "replace-one", people(replace, unit=None).mean("age", epsilon=1, delta=1e-6)
 
 
@@ -189,9 +207,11 @@ def test_every_kind_of_thing_has_a_card_by_the_schema_that_holds(tmp_path):
         assert check.ok, (name, check.problems)
         assert card.to_markdown()
         assert card.to_html()
-        yaml.safe_load(card.to_registry())
+        assert discreet.ReleaseCard.from_json(card.to_json()) == card
+        if name != "audit":
+            yaml.safe_load(card.to_registry())
         seen.append(name)
-    assert len(seen) == 8
+    assert len(seen) == 9
 
 
 def test_what_has_no_guarantee_has_no_card():
@@ -386,6 +406,113 @@ def test_a_changed_card_is_refused_and_the_field_is_named(name, card):
     assert any(one.startswith(field) for one in found.problems), found.problems
 
 
+@pytest.fixture(scope="module")
+def audit_card():
+    return discreet.card(audited(), title="Three mechanisms")
+
+
+def case(place, *path, **changed):
+    """A change of one case, or of a block in it."""
+
+    def change(content):
+        held = content["cases"][place]
+        for name in path:
+            held = held[name]
+        held.update(changed)
+
+    return change
+
+
+def stated(value):
+    return {"text": f"{value:.9f}", "value": float(f"{value:.9f}")}
+
+
+AUDIT_TAMPERINGS = {
+    "more confidence": (lambda c: c.update(failure_probability=stated(1e-7)), "failure_prob"),
+    "nothing left open": (lambda c: c.update(not_proved=[]), "not_proved"),
+    "no case": (lambda c: c.update(cases=[]), "cases"),
+    "a broken one that holds": (
+        case(1, verdict="holds", demonstration=False),
+        "cases[1].verdict",
+    ),
+    "a broken one that is not refuted": (
+        case(1, verdict="not refuted", demonstration=False),
+        "cases[1].verdict",
+    ),
+    "a demonstration that is none": (case(1, demonstration=False), "cases[1].verdict"),
+    "caught, and no attack": (case(1, "attack", refuted=None), "cases[1].attack.refuted"),
+    "a smaller claim": (case(0, "claimed", epsilon=stated(0.5)), "cases[0].verdict"),
+    "no exact law, and it holds": (case(0, exact=None), "cases[0].verdict"),
+    "an exact law upside down": (case(0, "exact", lower=stated(9)), "cases[0].exact"),
+    "a certificate that failed": (case(0, certified=False), "cases[0].verdict"),
+    "a stronger attack": (case(0, "attack", epsilon=stated(9)), "cases[0].attack.epsilon"),
+    "a hidden attack": (case(1, "attack", epsilon=stated(0)), "cases[1].attack.epsilon"),
+    "an event that is sure": (case(0, "attack", at_least=stated(1)), "cases[0].attack.at_least"),
+    "an event that never is": (case(0, "attack", at_most=stated(0)), "cases[0].attack.at_most"),
+    "a refuted claim that was not": (
+        case(1, "attack", "refuted", epsilon=stated(5)),
+        "cases[1].attack.refuted",
+    ),
+    "a text that differs": (
+        case(2, "claimed", epsilon={"text": "2", "value": 1.0}),
+        "cases[2].claimed.epsilon",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AUDIT_TAMPERINGS)
+def test_a_changed_card_of_an_audit_is_refused_and_the_field_is_named(name, audit_card):
+    change, field = AUDIT_TAMPERINGS[name]
+    content = copy.deepcopy(dict(audit_card.content))
+    change(content)
+    problems = discreet.ReleaseCard(content).verify().problems
+    assert any(one.startswith(field) for one in problems), problems
+
+
+def test_a_card_of_an_audit_says_what_was_found_and_what_that_does_not_prove(audit_card, tmp_path):
+    verdicts = [one["verdict"] for one in audit_card.content["cases"]]
+    assert verdicts == ["holds", "BROKEN", "not refuted"]
+    for row, one in zip(audited(), audit_card.content["cases"], strict=True):
+        # What was proved is rounded down, what is allowed is rounded up.
+        assert Fraction(one["attack"]["epsilon"]["text"]) <= Fraction(row.attacked.epsilon)
+        assert Fraction(one["attack"]["at_most"]["text"]) >= Fraction(row.attacked.at_most)
+    assert repr(audit_card).endswith("audit, 1 holds, 1 BROKEN, 1 not refuted)")
+    page = audit_card.to_markdown()
+    assert page.startswith("# Audit card: Three mechanisms")
+    assert "at most 1e-06" in page
+    assert "An attack that finds nothing proves nothing" in page
+    made = audit_card.save(tmp_path / "audit.json")
+    assert run("verify", made).exit_code == 0
+    shown = run("card", made, "--format", "markdown")
+    assert shown.output.startswith("# Audit card")
+    content = copy.deepcopy(dict(audit_card.content))
+    content["cases"][1].update(verdict="holds", demonstration=False)
+    made.write_text(json.dumps(content), encoding="utf-8")
+    assert "the claim was refuted" in run("verify", made).output
+    assert run("verify", made).exit_code == 1
+
+
+def test_a_card_of_an_audit_promises_nothing(audit_card, releases, table):
+    with pytest.raises(Unsupported, match="promises nothing"):
+        _ = audit_card.guarantee
+    with pytest.raises(Unsupported, match="no deployment"):
+        audit_card.to_registry()
+    with pytest.raises(InvalidArgument, match="no release and no account"):
+        audit_card.verify(account=table.account)
+    with pytest.raises(InvalidArgument, match="an audit or about releases"):
+        discreet.card([*audited(), releases[0]])
+    with pytest.raises(InvalidArgument, match="takes a title"):
+        discreet.card(audited(), delta=1e-6)
+
+
+def test_the_audit_command_writes_its_card(tmp_path, monkeypatch):
+    monkeypatch.setattr("discreet.cli.audit.run_audit", lambda *_, **__: audited())
+    made = tmp_path / "audit.json"
+    assert run("audit", "laplace", "--json", "--card", made).exit_code == 0
+    card = discreet.ReleaseCard.from_json(made.read_text(encoding="utf-8"))
+    assert card.verify().ok
+
+
 UNREADABLE = {
     "NaN": ('"value": 1.0', '"value": NaN', "NaN"),
     "a number beyond a double": ('"value": 1.0', '"value": 1e400', "beyond a double"),
@@ -409,13 +536,13 @@ def test_what_is_no_card_is_refused_and_named(name, card):
         discreet.ReleaseCard.from_json(text.replace(old, new, 1))
 
 
-def test_our_reading_of_the_schema_agrees_with_a_validator(card):
+def test_our_reading_of_the_schema_agrees_with_a_validator(card, audit_card):
     validator = jsonschema_rs.Draft202012Validator(discreet.ReleaseCard.schema())
     draw = random.Random(1)
     strange = [None, True, 7, -1, 2.5, "x", "", [], {}, [1], {"a": 1}, 0, "1e5", "2026-01-01"]
     wrong = 0
-    for _ in range(600):
-        content = copy.deepcopy(dict(card.content))
+    for turn in range(600):
+        content = copy.deepcopy(dict((audit_card if turn % 4 == 0 else card).content))
         place = content
         while True:
             key = draw.choice(list(place) if isinstance(place, dict) else range(len(place)))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from discreet.core.number_format import at_most
+from discreet.core.number_format import at_most, short
 
 Content = Mapping[str, Any]
 _VARIANTS = {
@@ -33,6 +33,9 @@ Row = tuple[str, ...]
 
 def _parts(card: Content) -> Iterable[tuple[str, Sequence[Row], Sequence[str]]]:
     """Title, table and sentences of each part, in the order of NIST SP 800-226."""
+    if "discreet_audit" in card:
+        yield from _audit_parts(card)
+        return
     privacy, model = card["privacy"], card["model"]
     yield (
         "Unit of privacy and epsilon",
@@ -116,6 +119,47 @@ def _parts(card: Content) -> Iterable[tuple[str, Sequence[Row], Sequence[str]]]:
     yield "What is not covered", [], list(card["not_covered"])
 
 
+def _audit_parts(card: Content) -> Iterable[tuple[str, Sequence[Row], Sequence[str]]]:
+    """What was attacked, claimed and found, and what that does not prove."""
+    shown, rest = card["cases"][: 4 * _SHOWN], len(card["cases"]) - 4 * _SHOWN
+    more = [f"{rest:,} more are in the JSON of the card."] if rest > 0 else []
+    yield "What was attacked, claimed and found", [(one["name"], _case(one)) for one in shown], more
+    software = card["software"]
+    yield (
+        "Confidence",
+        [
+            (
+                "probability that any claim that holds is refuted by samples",
+                f"at most {_shown(card['failure_probability'])}",
+            ),
+            (
+                "outputs for each input",
+                f"{min(one['attack']['samples'] for one in shown):,} or more",
+            ),
+            ("software", f"{software['name']} {software['version']}"),
+        ],
+        [],
+    )
+    yield "What this does not prove", [], list(card["not_proved"])
+
+
+def _case(one: Content) -> str:
+    def epsilon(number: Content | None) -> str:
+        return "infinite" if number is None else short(float(number["value"]))
+
+    claimed, exact, attack = one["claimed"], one["exact"], one["attack"]
+    words = [f"claims epsilon {epsilon(claimed['epsilon'])} at delta {_shown(claimed['delta'])}"]
+    if exact is not None:
+        words.append(f"exact: {epsilon(exact['lower'])} to {epsilon(exact['upper'])}")
+    words.append(
+        f"attack: at least {epsilon(attack['epsilon'])} from {attack['samples']:,} outputs"
+    )
+    if one["certified"] is not None:
+        words.append("certified" if one["certified"] else "its certificate fails")
+    words.append(f"verdict: {one['verdict']}" + (f" ({one['why']})" if one["why"] else ""))
+    return "; ".join(words)
+
+
 def _rest(card: Content) -> list[str]:
     more = len(card["statistics"]) - _SHOWN
     return [f"{more:,} more statistics are in the JSON of the card."] if more > 0 else []
@@ -172,7 +216,7 @@ def _shown(number: Content | None) -> str:
 
 def markdown(card: Content) -> str:
     """The page; text of the analyst is escaped."""
-    lines = [f"# Release card: {_md(card['title'])}", "", f"Written {_md(card['time'])}.", ""]
+    lines = [f"# {_named(card)}: {_md(card['title'])}", "", f"Written {_md(card['time'])}.", ""]
     for title, rows, sentences in _parts(card):
         lines += [f"## {title}", ""]
         if rows:
@@ -182,6 +226,10 @@ def markdown(card: Content) -> str:
         if not rows and not sentences:
             lines += ["(to be written by a person)", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _named(card: Content) -> str:
+    return "Audit card" if "discreet_audit" in card else "Release card"
 
 
 def _md(text: str) -> str:
@@ -200,9 +248,10 @@ def html(card: Content) -> str:
         told = "".join(f"<li>{_cell(one)}</li>" for one in sentences)
         body = (f"<table>{listed}</table>" if listed else "") + (f"<ul>{told}</ul>" if told else "")
         parts.append(f"<h3>{escape(title)}</h3>{body or '<p>To be written by a person.</p>'}")
+    kind = "audit" if "discreet_audit" in card else "release"
     return (
-        f"<section><h2>Release card</h2><details><summary>{escape(card['title'])}: the statement "
-        f"of this release</summary>{''.join(parts)}</details></section>"
+        f"<section><h2>{_named(card)}</h2><details><summary>{escape(card['title'])}: the statement "
+        f"of this {kind}</summary>{''.join(parts)}</details></section>"
     )
 
 

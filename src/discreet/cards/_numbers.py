@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -24,13 +24,17 @@ from discreet.ledger._filter_rules import rule_for
 Content = dict[str, Any]
 DELTAS = (Fraction(1, 10**4), Fraction(1, 10**6), Fraction(1, 10**8), Fraction(1, 10**10))
 """Where a card states epsilon."""
-_UP = Context(prec=12, rounding=ROUND_CEILING)
+_UP, _DOWN = (Context(prec=12, rounding=way) for way in (ROUND_CEILING, ROUND_FLOOR))
 
 
-def number(value: float | Fraction) -> Content:
-    """A bound as a decimal that is not below it, and as a double."""
+def number(value: float | Fraction, *, up: bool = True) -> Content:
+    """A bound as a decimal that is not below it (if not ``up``: not above it), and as a double."""
     exact = Fraction(value)
-    decimal = _UP.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize()
+    decimal = (
+        (_UP if up else _DOWN)
+        .divide(Decimal(exact.numerator), Decimal(exact.denominator))
+        .normalize()
+    )
     return {"text": _text(decimal), "value": float(decimal)}
 
 
@@ -40,9 +44,9 @@ def _text(decimal: Decimal) -> str:
     return f"{decimal:e}".lower().replace("e+", "e")
 
 
-def optional(value: float | Fraction | None) -> Content | None:
+def optional(value: float | Fraction | None, *, up: bool = True) -> Content | None:
     """The same; null for what is infinite or not known."""
-    return None if value is None or not math.isfinite(value) else number(value)
+    return None if value is None or not math.isfinite(value) else number(value, up=up)
 
 
 def exact(content: Mapping[str, Any]) -> Fraction:

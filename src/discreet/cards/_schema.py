@@ -72,7 +72,9 @@ def _float(text: str) -> float:
 
 def problems(value: Any, rule: Content | None = None, path: str = "") -> list[str]:
     """Where a value breaks a rule of the schema; the words of JSON Schema that it uses."""
-    rule = schema() if rule is None else rule
+    if rule is None:  # one of two, told apart by their first field
+        audit = isinstance(value, dict) and "discreet_audit" in value
+        rule = schema()["$defs"]["audit" if audit else "release"]
     if "$ref" in rule:
         rule = schema()["$defs"][rule["$ref"].rpartition("/")[2]]
     here = path or "the card"

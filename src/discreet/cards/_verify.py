@@ -57,7 +57,7 @@ def unit_words(columns: Sequence[str], relation: NeighboringRelation) -> str:
 
 def problems(card: Content) -> list[str]:
     """What on the card contradicts its own events."""
-    found = _numbers_agree(card)
+    found = numbers_agree(card)
     try:
         guarantee = stated_guarantee(card)
         measured = [_event(one["event"]) for one in card["measurements"]]
@@ -86,7 +86,7 @@ def _event(content: Content) -> Event:
     return events.from_json(json.dumps(content))
 
 
-def _numbers_agree(card: Content) -> list[str]:
+def numbers_agree(card: Content) -> list[str]:
     """Every number stands twice."""
     found = []
 

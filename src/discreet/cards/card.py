@@ -16,7 +16,7 @@ from discreet.accounting.periods import Released
 from discreet.cards import _formats, _numbers, _schema, _verify
 from discreet.cards._subjects import CardSubject, subjects
 from discreet.core import events
-from discreet.core.errors import InvalidArgument, RelationMismatch
+from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.number_format import at_most
 from discreet.core.relation import NeighboringRelation
 from discreet.core.tabular import Record, Tabular
@@ -115,7 +115,7 @@ class CardCheck(Tabular):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReleaseCard:
-    """Hold the statement of a release: what it promises, and to whom.
+    """Hold the statement of a release, or of an audit: what it promises, to whom.
 
     A card holds no released number and nothing that is private. Make one with `card` or the
     `card` method of a release.
@@ -145,13 +145,19 @@ class ReleaseCard:
             raise InvalidArgument(f"This is no release card: {'; '.join(found[:3])}.")
 
     @property
+    def _audit(self) -> bool:
+        return "discreet_audit" in self.content
+
+    @property
     def title(self) -> str:
         """Title of the card."""
         return str(self.content["title"])
 
     @property
     def guarantee(self) -> Guarantee:
-        """Guarantee of everything on the card, from its events."""
+        """Guarantee of everything on the card, from its events; an audit has none."""
+        if self._audit:
+            raise Unsupported("An audit promises nothing: see the cases on its card.")
         return _verify.stated_guarantee(self.content)
 
     def to_json(self) -> str:
@@ -208,10 +214,12 @@ class ReleaseCard:
 
         Returns:
             The problems found, each with the name of its field. A number is a problem if it is
-            lower than what follows from the events.
+            lower than what follows from the events. Of an audit: where verdicts, confidence and
+            numbers contradict each other, or state more than so many samples can prove.
 
         Raises:
-            InvalidArgument: `release` is no release or report.
+            InvalidArgument: `release` is no release or report, or the card is of an audit, which
+                has neither release nor account.
 
         Privacy:
             Nothing private is read, and nothing is charged.
@@ -220,6 +228,8 @@ class ReleaseCard:
             >>> print(str(card.verify()).splitlines()[0])
             The card holds.
         """
+        if self._audit:
+            return self._verify_audit(with_more=release is not None or account is not None)
         compared = None if release is None else _verify.read_release(release)
         problems = _verify.problems(self.content)
         checked = [
@@ -234,6 +244,22 @@ class ReleaseCard:
             checked.append(f"the entry of account {account.name!r} in the ledger")
         return CardCheck(
             problems=tuple(problems), checked=tuple(checked), unchecked=_verify.UNCHECKED
+        )
+
+    def _verify_audit(self, *, with_more: bool) -> CardCheck:
+        if with_more:
+            raise InvalidArgument("The card of an audit has no release and no account.")
+        from discreet.cards import _audit  # noqa: PLC0415 - audits load every mechanism
+
+        cases = f"{len(self.content['cases'])} verdicts follow from what was claimed and found"
+        return CardCheck(
+            problems=tuple(_verify.numbers_agree(self.content) + _audit.problems(self.content)),
+            checked=(
+                cases,
+                "no bound is stronger than its number of samples can prove",
+                "the confidence is that of all cases together",
+            ),
+            unchecked=_audit.UNCHECKED,
         )
 
     def to_markdown(self) -> str:
@@ -266,10 +292,15 @@ class ReleaseCard:
         Returns:
             The text. What only a person knows is marked "(to be written by a person: ...)".
 
+        Raises:
+            Unsupported: The card is of an audit, which is no deployment.
+
         Examples:
             >>> card.to_registry().splitlines()[2]
             'tier: 3'
         """
+        if self._audit:
+            raise Unsupported("An audit is no deployment: the registry is for releases.")
         return _formats.registry(self.content)
 
     def save(self, path: str | Path) -> Path:
@@ -304,6 +335,10 @@ class ReleaseCard:
         return target
 
     def __repr__(self) -> str:
+        if self._audit:
+            verdicts = Counter(one["verdict"] for one in self.content["cases"])
+            told = ", ".join(f"{many} {verdict}" for verdict, many in verdicts.items())
+            return f"ReleaseCard({self.title!r}, audit, {told})"
         stated = self.content["privacy"]
         epsilon, delta = stated["epsilon"], stated["delta"]
         shown = "no epsilon" if epsilon is None else f"epsilon {at_most(epsilon['value'])}"
@@ -324,8 +359,10 @@ def card(
     """Write the release card of something that was published.
 
     Args:
-        of: Release or other private result, list of them, fitted model, stream, local collection or
-            local randomizer.
+        of: Release or other private result, list of them, fitted model, stream, local collection,
+            local randomizer, or what `discreet.audit.run_audit` returns. The card of an audit says
+            what was attacked, claimed and found, with which confidence, and what that does not
+            prove; it takes a title alone.
         title: Title of the card. If None, that of what was published.
         delta: Probability parameter at which epsilon is stated. If None, 0 for pure DP, else 1e-6.
         account: Account that paid. With it the card states the limit and the looks that were
@@ -344,7 +381,8 @@ def card(
     Raises:
         Unsupported: `of` has no guarantee.
         RelationMismatch: The releases are under different neighboring relations.
-        InvalidArgument: There is no release, or a word about the release is not known.
+        InvalidArgument: There is no release, or a word about the release is not known, or an audit
+            is given together with releases or with what only releases have.
 
     Privacy:
         Everything on a card was public before the data were read, or is in the ledger.
@@ -362,6 +400,9 @@ def card(
     #   on the card, adaptively.
     # Proof: measurements are told apart by their place in the plan and the receipt that paid; what
     #   two statistics share was drawn once (`Measurement`).
+    several = of if isinstance(of, Sequence) and not isinstance(of, str) else [of]
+    if any(hasattr(one, "attacked") for one in several):
+        return _audited(several, title, (delta, account, person, periods))
     told = dict(person or {})
     if unknown := set(told) - set(PERSON):
         raise InvalidArgument(
@@ -419,6 +460,14 @@ def card(
     if found[0].levels and len(found) == 1:
         content["privacy"]["levels"] = [_level(name, one, at) for name, one in found[0].levels]
     return ReleaseCard(content)
+
+
+def _audited(rows: Sequence[object], title: str | None, more: Sequence[object]) -> ReleaseCard:
+    if any(one is not None for one in more):
+        raise InvalidArgument("The card of an audit takes a title, and nothing else.")
+    from discreet.cards import _audit  # noqa: PLC0415 - audits load every mechanism
+
+    return ReleaseCard(_audit.content(rows, title, _software([])))
 
 
 def _measured(found: Sequence[CardSubject]) -> tuple[dict[object, Any], list[list[int]]]:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
@@ -14,15 +15,24 @@ from rich.table import Table
 from discreet.audit import runner
 from discreet.audit.case import AuditCase, Demonstration
 from discreet.audit.runner import AuditRow, registered, run_audit
+from discreet.cards.card import card
 from discreet.core.errors import InvalidArgument
 from discreet.core.number_format import short
 
 
-def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool = False) -> int:
+def run(
+    names: Sequence[str],
+    *,
+    as_json: bool,
+    only_list: bool,
+    published: bool = False,
+    to: Path | None = None,
+) -> int:
     """Audit the chosen cases; the exit code says whether every verdict is the expected one.
 
     ``published``: claims of theses only, each with its witness and beside what keeps its promise;
     the attack that reads leaves out of a tree; and claims that only an exact law refutes.
+    ``to``: where the card of the audit goes.
     """
     among: Sequence[AuditCase] | None = None
     shown: Sequence[Demonstration] = ()
@@ -49,6 +59,8 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
             witnesses(rows)
     for result in found:
         print(json.dumps(result.record(), allow_nan=False) if as_json else result)
+    if to is not None:
+        card(rows).save(to)
     expected = all(row.ok for row in rows) and all(result.ok for result in found)
     return 0 if expected else 1
 

@@ -53,9 +53,11 @@ def _told(given: tuple[str, ...]) -> dict[str, str]:
 def _made(text: str, title: str | None, person: dict[str, str]) -> ReleaseCard:
     with canonical.reading("a card, a release, a report or a collection"):
         content = json.loads(text)
-        if "discreet_card" in content:
+        if "discreet_card" in content or "discreet_audit" in content:
             held = ReleaseCard.from_json(text)
             more: dict[str, Any] = {} if title is None else {"title": title}
+            if person and "discreet_audit" in content:
+                raise InvalidArgument("The card of an audit has no fields for a person.")
             if person:
                 more["person"] = {**held.content["person"], **person}
             return ReleaseCard({**held.content, **more})
@@ -80,7 +82,7 @@ def check(path: Path, *, release: Path | None, url: str | None, as_json: bool) -
         found = CardCheck(problems=(str(error),), checked=(), unchecked=())
         return _shown(found, as_json=as_json)
     against = None if release is None else release.read_text(encoding="utf-8")
-    if url is None:
+    if url is None or "discreet_audit" in held.content:
         return _shown(held.verify(against), as_json=as_json)
     with Ledger(url) as ledger:
         found = held.verify(against, account=_account(ledger, held))

@@ -89,8 +89,14 @@ def audit() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--list", "only_list", is_flag=True, help="Only list the names.")
 @click.option("--published", is_flag=True, help="Published claims that do not hold, and what does.")
+@click.option(
+    "--card",
+    "to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the card of the audit here: .json, .md or .html.",
+)
 def audit_mechanisms(
-    names: tuple[str, ...], *, as_json: bool, only_list: bool, published: bool
+    names: tuple[str, ...], *, as_json: bool, only_list: bool, published: bool, to: Path | None
 ) -> None:
     """Attack every registered mechanism: claimed, exact and attacked epsilon.
 
@@ -99,7 +105,7 @@ def audit_mechanisms(
     """
     from discreet.cli.audit import run
 
-    sys.exit(run(names, as_json=as_json, only_list=only_list, published=published))
+    sys.exit(run(names, as_json=as_json, only_list=only_list, published=published, to=to))
 
 
 @audit.command("tables", short_help="What published tables of counts reveal together.")
