@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import polars as pl
 import uvicorn
@@ -100,7 +101,10 @@ class InThread(Running):
         TimeoutMiddleware.seconds = float(config.rates.seconds_to_send)
         TimeoutMiddleware.most = config.rates.connections
         self.app = build(config)
-        with contextlib.redirect_stderr(self.words):  # the handlers of the log keep it
+        # The handlers of the log keep the stream. To configure them closes all that there are, and
+        # that of absl, which peers import, would close what pytest captures.
+        others = mock.patch.object(logging, "_handlerList", [])
+        with others, contextlib.redirect_stderr(self.words):
             self.server = uvicorn.Server(uvicorn.Config(self.app, **options(config)))
         self.thread = threading.Thread(target=self.server.run, name="http")
         self.thread.start()
