@@ -2,10 +2,11 @@
 
 import json
 
+import jsonschema_rs
 import pytest
 from click.testing import CliRunner
 
-from discreet import Ledger, pure_dp
+from discreet import Ledger, ReleaseCard, pure_dp
 from discreet.cli.main import EXIT_REFUSED, main
 
 
@@ -36,6 +37,13 @@ def test_the_demo_says_where_the_report_is_and_what_is_left(story):
     text, folder = story
     assert (folder / "health.html").resolve().as_uri() in text.replace("\n", "")
     assert "left" in text.split("Spent:")[1]
+
+
+def test_the_card_of_the_demo_is_one_by_the_schema_and_holds(story):
+    _, folder = story
+    text = (folder / "health.card.json").read_text(encoding="utf-8")
+    jsonschema_rs.Draft202012Validator(ReleaseCard.schema()).validate(json.loads(text))
+    assert ReleaseCard.from_json(text).verify().ok
 
 
 def test_the_demo_begins_anew_each_time(story):
