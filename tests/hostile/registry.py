@@ -170,6 +170,9 @@ WITHOUT_DATA: dict[str, tuple[str, ...]] = {
         "discreet.audit.series.releases", "discreet.audit.series.report",
         "discreet.audit.series.smooth", "discreet.audit.series.worst_over_models",
     ),
+    "exact by intent and no release: for the owner of the data alone, in words and never kept": (
+        "discreet.Table.check",
+    ),
     "statistical disclosure control measures, and never claims a guarantee": (
         "discreet.disclosure.PRAM", "discreet.disclosure.AdaptiveJitter",
         "discreet.disclosure.AnonymizedTable", "discreet.disclosure.BinnedPoints",

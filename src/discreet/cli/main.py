@@ -171,6 +171,23 @@ def plan(file: Path, *, suggest_bounds: bool, epsilon: float | None, as_json: bo
     sys.exit(run(file, as_json=as_json))
 
 
+@main.command(short_help="Count exactly what is in a SOURCE: private, for its owner alone.")
+@click.argument("source")
+@click.argument("schema", type=_FILE)
+@click.option("--private-output", is_flag=True, help="Print even where this is no terminal.")
+def check(source: str, schema: Path, *, private_output: bool) -> None:
+    """Count what becomes of each value of SOURCE: exact, free, and NOT a release.
+
+    SCHEMA is a release file, or its sections [table] and [columns] alone. Shows values of single
+    people: misfits with their lines, smallest and largest values, rows per privacy unit. It is for
+    the owner of the data; bounds that are chosen by it are a function of the data. Exits with 2 if
+    the output is not a terminal.
+    """
+    from discreet.cli.check import run
+
+    sys.exit(run(source, schema, private_output=private_output))
+
+
 @main.command(short_help="Charge the account and publish a release FILE.")
 @click.argument("file", type=_FILE)
 @click.option(

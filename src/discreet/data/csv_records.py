@@ -164,6 +164,43 @@ def write_clean(path: Path, target: Path, dialect: Dialect, header: CsvHeader) -
             out.write(piece)
 
 
+def numbered_records(
+    path: Path, dialect: Dialect, header: CsvHeader
+) -> Iterator[tuple[int, list[str] | None]]:
+    """Each record of a file of lines: the number of its line, and its fields as they stand.
+
+    A malformed line has no fields. Line 1 is the header; blank lines are no records, but count.
+    """
+    fields_of = _fields_of(dialect)
+    number = 1
+    with path.open("rb") as file:
+        file.seek(header.size)
+        for piece in _pieces(file, end=b"\n"):
+            for line in piece.splitlines():
+                number += 1
+                if _is_text(line):
+                    yield number, fields_of(line)
+
+
+def _fields_of(dialect: Dialect) -> Callable[[bytes], list[str] | None]:
+    """The fields of one line, without their quotes; None if it is malformed."""
+    whole, one = (re.compile(pattern) for pattern in (dialect.line_pattern, dialect.field_pattern))
+
+    def fields_of(line: bytes) -> list[str] | None:
+        text = _decoded(line)
+        if len(line) > LONGEST or text is None or "\0" in text or not whole.fullmatch(text):
+            return None
+        fields, place = [], 0
+        while place <= len(text) and (found := one.match(text, place)) is not None:
+            plain = found[0] if dialect.delimiter == " " else found[0].strip(" ")
+            is_quoted = plain[:1] == '"'
+            fields.append(plain[1:-1].replace('""', '"') if is_quoted else found[0])
+            place = found.end() + 1
+        return fields
+
+    return fields_of
+
+
 def _pieces(file: BinaryIO, *, end: bytes) -> Iterator[bytes]:
     """Some whole lines at a time; ``end`` is put behind the last line if it has none.
 

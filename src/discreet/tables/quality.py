@@ -63,22 +63,29 @@ def quality_queries(
     return replace(spec, schema=kept), tuple(queries)
 
 
-def _classes(name: str, column: Plain) -> tuple[Plain, Expression]:
-    """A declaration by which a value beyond the bounds can be told, and the class of a value."""
-    value = col(name)
+def widened(column: Plain) -> Plain:
+    """A declaration by which a value beyond the bounds, or in no list, can be told."""
     match column:
         case CategoryColumn():
-            listed = category(column.categories, missing=MISSING)
-            listed = replace(listed, spelling=column.spelling)
-            return listed, value.map({OTHER: NOT_LISTED, MISSING: UNKNOWN}, default=LISTED)
+            return replace(category(column.categories, missing=MISSING), spelling=column.spelling)
         case BooleanColumn():
-            return replace(boolean(), spelling=column.spelling), _known(value, INSIDE)
+            return replace(boolean(), spelling=column.spelling)
         case DateColumn():
-            plain = replace(column, missing=column.upper + 1, required=False)
-            return plain, _known(value, INSIDE)
+            return replace(column, missing=column.upper + 1, required=False)
         case NumericColumn():
             low, high = max(column.lower - 1, -INT64), min(column.upper + 1, INT64 - 1)
-            wide = replace(column, lower=low, upper=high, missing=high + 1, required=False)
+            return replace(column, lower=low, upper=high, missing=high + 1, required=False)
+
+
+def _classes(name: str, column: Plain) -> tuple[Plain, Expression]:
+    """Its wider declaration, and the class of a value."""
+    value, wide = col(name), widened(column)
+    match column:
+        case CategoryColumn():
+            return wide, value.map({OTHER: NOT_LISTED, MISSING: UNKNOWN}, default=LISTED)
+        case BooleanColumn() | DateColumn():
+            return wide, _known(value, INSIDE)
+        case NumericColumn():
             step = Fraction(2) ** column.exponent
             inside = when(value < column.lower * step).then(BELOW)
             beyond = when(value > column.upper * step).then(ABOVE).otherwise(INSIDE)

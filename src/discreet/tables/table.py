@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from discreet.accounting.guarantee import Guarantee, pure_dp
 from discreet.core import _validate as check
@@ -62,6 +62,9 @@ from discreet.tables.suggest import (
     suggest_bounds,
     suggest_contribution_limits,
 )
+
+if TYPE_CHECKING:
+    from discreet.tables.check import Check
 
 # ── The table ────────────────────────────────────────────────────────────────────────────────────
 
@@ -213,6 +216,40 @@ class Table(QueryMethods, OpenTable):
         amount = budget(epsilon=epsilon, delta=delta, rho=rho)
         plan = plan_release(queries, setting=spec, budget=amount)
         return execute(replace(self, spec=spec), plan, label=label, rng=system_rng())[0]
+
+    def check(self, *, private: bool = False) -> Check:
+        """Count exactly what becomes of each value: for the owner of the data alone.
+
+        It is free, and no release. It shows typing errors, undeclared categories, values beyond
+        the bounds and rows that contribution limits leave out. Bounds or categories that are chosen
+        by it are a function of the data, for which no release pays; use what you know about the
+        subject, or `suggest_bounds`.
+
+        Args:
+            private: Must be True: whoever asks owns the data and shows the result to nobody.
+
+        Returns:
+            A check. Its `show()` prints it; it cannot be written, pickled or sent.
+
+        Raises:
+            InvalidArgument: `private` is not True.
+            Unsupported: The rows are on a cluster, or in two joined tables.
+
+        Privacy:
+            None. This is not a release, no account is charged, and the numbers are exact.
+
+        Examples:
+            >>> people.check(private=True)
+            Check(private)
+
+        See Also:
+            [Check a file](../how-to/check.md), `Table.quality`.
+        """
+        from discreet.tables.check import REFUSED, check_rows  # noqa: PLC0415 - engines are slow
+
+        if private is not True:
+            raise InvalidArgument(REFUSED)
+        return check_rows(self._source, self.spec)
 
     def _release_ranges(
         self, query: RangeQuery | GridQuery, amount: QueryBudget, *, label: str | None
