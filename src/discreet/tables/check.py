@@ -284,7 +284,7 @@ def _unknown(text: str) -> str:
 
 def _end(number: Any, column: ColumnSpec) -> str:
     if not isinstance(column, DateColumn):
-        return f"{number:.17g}" if isinstance(number, float) else str(number)
+        return str(number)
     label = date_label(number, step=column.step)
     return f"{label:%Y-%m-%d %H:%M}" if isinstance(label, dt.datetime) else str(label)
 
