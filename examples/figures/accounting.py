@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import discreet
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.figure import save
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel
 
 times = [1, 2, 5, 10, 20, 50, 100, 200]

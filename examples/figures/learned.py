@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet import blackbox
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.figure import save
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel
 from discreet_studies.public_data import births
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import discreet
 from discreet.models.pate import ConfidentGNMax, assign_weighting, plan_labels, vote_weights
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.figure import save
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel
 
 rule = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma_votes=40)

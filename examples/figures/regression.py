@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from discreet.models.regression import choose_method
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.figure import save
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel
 
 rows = [100, 300, 1_000, 3_000, 10_000, 30_000]

@@ -8,8 +8,8 @@ import numpy as np
 
 from discreet import seeded_rng
 from discreet.models import PrivateLogisticRegression
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.figure import save
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel
 
 source = files("discreet.spec") / "demo_data" / "health.parquet"

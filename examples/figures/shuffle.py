@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from discreet.accounting.shuffle import local_epsilon
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.figure import save
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel
 
 thousands = [1, 3, 10, 30, 100, 300, 1000]

@@ -7,8 +7,8 @@ import numpy as np
 import discreet
 from discreet import seeded_rng
 from discreet.ranges.stream.state import advance, begin
+from discreet.report.drawing.axis import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.figure import save
-from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.panel import LinePanel
 from discreet_studies.public_data import births
 

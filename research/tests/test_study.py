@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve, curves
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
+from discreet.report.drawing.line_chart import curves
 from discreet_studies import catalog
 from discreet_studies.checks import MOST_SIMULATED, Claims, explained
 from discreet_studies.public_data import DAYS, births

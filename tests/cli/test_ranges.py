@@ -14,8 +14,9 @@ from click.testing import CliRunner
 
 import discreet
 from discreet.cli.main import main
+from discreet.report.drawing.axis import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.heat_map import heat
-from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve, curves
+from discreet.report.drawing.line_chart import curves
 from discreet.tables.range_release import ChargedRangeRelease
 
 FILE = """

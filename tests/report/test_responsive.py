@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
+from discreet.report.drawing.axis import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel
 from discreet.report.drawing.responsive import drawn, meter
 

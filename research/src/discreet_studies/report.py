@@ -7,7 +7,8 @@ from dataclasses import asdict
 from html import escape
 
 from discreet.report import html_page as document
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve, curves
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
+from discreet.report.drawing.line_chart import curves
 from discreet_studies.study import (
     Experiment,
     Figure,

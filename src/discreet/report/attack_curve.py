@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.accounting.meaning import AttackBounds
 from discreet.core.number_format import short
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel
 
 _LOWEST = -5

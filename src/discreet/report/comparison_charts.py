@@ -6,7 +6,7 @@ import math
 from typing import get_args
 
 from discreet.accounting.guarantee import describe_epsilon
-from discreet.core.number_format import short
+from discreet.core.number_format import number, short
 from discreet.intervals.central_vs_local import (
     CentralLocalComparison,
     CentralLocalComparisons,
@@ -15,7 +15,7 @@ from discreet.intervals.central_vs_local import (
 from discreet.local.ranges.plan import LocalPlan
 from discreet.local.trust_models import TrustComparison
 from discreet.mechanisms.scalar.best_noise import BestAdditiveNoise
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel, Panel
 
 # ── Central and local intervals
@@ -56,8 +56,8 @@ def _panel(
         x=ChartAxis(label="rows", log=True),
         y=ChartAxis(label=f"error of the {statistic} (root mean square)", log=True),
         title=(
-            f"What it costs to trust no server: {statistic}, epsilon {found.epsilon:g}, range "
-            f"{found.width:g}, standard deviation {found.std:g}"
+            f"What it costs to trust no server: {statistic}, epsilon {number(found.epsilon)}, "
+            f"range {number(found.width)}, standard deviation {number(found.std)}"
         ),
         note=(
             f"{note} At {last.public_rows:,} rows, noise on every row needs epsilon "
@@ -108,7 +108,7 @@ def rungs(ladder: TrustComparison) -> BarPanel:
         high=none,
         title=(
             f"Error of a range by who is trusted: {ladder.expected_clients:,} clients, "
-            f"({ladder.epsilon:g}, {ladder.delta:g})-DP if one is replaced"
+            f"({number(ladder.epsilon)}, {number(ladder.delta)})-DP if one is replaced"
         ),
         note=f"A report alone: epsilon {', '.join(alone)}.",
         unit=f"Standard error in clients (log scale), {ladder.workload} of {ladder.domain}",
@@ -130,7 +130,7 @@ def against_length(plan: LocalPlan) -> LinePanel:
         y=ChartAxis(label=f"standard error, in clients of {plan.expected_clients:,}", log=True),
         title=(
             f"Error by length of a range of {plan.domain} "
-            f"({plan.expected_clients:,} reports of epsilon {float(plan.epsilon):g}); the first "
+            f"({plan.expected_clients:,} reports of epsilon {number(plan.epsilon)}); the first "
             "is used"
         ),
         note="Root mean square over ranges if cells are equally frequent; no report was read.",

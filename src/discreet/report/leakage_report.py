@@ -17,11 +17,11 @@ from discreet.audit.series._leakage import epsilon_of
 from discreet.audit.series._report import LeakageReport
 from discreet.audit.series.exchangeable import ExchangeableVAR
 from discreet.audit.series.worst_case import StressTest
-from discreet.core.number_format import percent, short
+from discreet.core.number_format import number, percent, short
 from discreet.core.tabular import csv_text
 from discreet.ledger.ledger import plain
 from discreet.report import html_page as document
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel, Panel, printable
 
 _MOST_ROWS = 1000
@@ -119,7 +119,7 @@ def over_time(told: SeriesPage) -> LinePanel:
     return LinePanel(
         lines=lines,
         x=ChartAxis(label="time", words=words),
-        y=ChartAxis(label=f"epsilon of one value (delta {report.delta:g})"),
+        y=ChartAxis(label=f"epsilon of one value (delta {number(report.delta)})"),
         title="What one value leaks, by its time",
         note="Guaranteed: if nothing depended on anything. Leaks: under the model.",
     )
@@ -187,7 +187,7 @@ def as_html(told: SeriesPage) -> str:
             "under the model the worst value leaks epsilon "
             f"{short(worst.epsilon, digits=3)}. All values of a "
             f"person together: {short(worst.user, digits=3)}, by the noise alone. Delta is "
-            f"{report.delta:g}."
+            f"{number(report.delta)}."
         ),
         sections="\n".join(_sections(told)),
         assumptions="\n".join(f"<li>Assumed: {escape(a)}.</li>" for a in report.cells.assumptions),

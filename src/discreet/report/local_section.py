@@ -28,7 +28,7 @@ from discreet.noise.distribution import Floats
 from discreet.ranges.domain import Domain
 from discreet.ranges.release import NonnegativeRelease
 from discreet.report import comparison_charts as ladder
-from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
+from discreet.report.drawing.axis import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel, Panel
 
 TABLES = ("Release", "ChargedRanges", "ChargedGrid", "RangePlan")
@@ -56,7 +56,7 @@ class EstimateContext:
     @property
     def often(self) -> str:
         """The level in words; errors are taken to be normal."""
-        return f"about {100 * self.confidence:g} times of 100"
+        return f"about {number(100 * self.confidence)} times of 100"
 
     def by(self, randomizer: LocalRandomizer) -> EstimateContext:
         """Together with what one report costs."""
@@ -161,7 +161,7 @@ def _mean(name: str, mean: MeanEstimate, told: EstimateContext) -> BarPanel:
         values=[mean.value],
         low=[low],
         high=[high],
-        title=f"Mean between {lower:g} and {upper:g} {told.after(mean.reports)}",
+        title=f"Mean between {number(lower)} and {number(upper)} {told.after(mean.reports)}",
         note=f"The whisker holds the mean {told.often}." if mean.reports else _NONE,
         unit="In the unit of the numbers",
         dots=True,

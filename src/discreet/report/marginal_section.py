@@ -17,8 +17,8 @@ from discreet.core.number_format import short
 from discreet.marginals.measured_tables import MarginalTable
 from discreet.marginals.plan import MarginalPlan
 from discreet.noise.distribution import Floats
-from discreet.report.drawing.bar_chart import cut
 from discreet.report.drawing.panel import HeatPanel
+from discreet.report.drawing.paper import cut
 from discreet.report.html_page import table
 from discreet.tables.marginals import ChargedMarginalRelease
 

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.guarantee import describe_epsilon
-from discreet.core.number_format import short
+from discreet.core.number_format import number, short
 from discreet.noise.distribution import Floats, Ints
 from discreet.query._release_plan import PlannedScan
 from discreet.ranges.domain import BinnedDomain, Domain
 from discreet.ranges.grid.plan import GridPlan
 from discreet.ranges.plan import RangePlan, lengths_of
 from discreet.ranges.workload import ListedWorkload
-from discreet.report.drawing.bar_chart import cut
-from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve
+from discreet.report.drawing.axis import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.panel import HeatPanel, LinePanel
+from discreet.report.drawing.paper import cut
 from discreet.report.html_page import table
 from discreet.tables.range_release import (
     AnyRangeRelease,
@@ -251,7 +251,10 @@ def cumulative(release: ChargedRangeRelease, *, confidence: float = 0.95) -> Lin
         x=ChartAxis(label=release.query_text, words=lambda tick: _tick(release, tick)),
         y=ChartAxis(label="rows up to here"),
         title=f"{cut(release.title, 60)} ({describe_epsilon(release.guarantee)})",
-        note=f"The band holds all of the curve without noise {100 * confidence:g} times of 100.",
+        note=(
+            f"The band holds all of the curve without noise {number(100 * confidence)} times of "
+            "100."
+        ),
         band=ChartBand(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist()),
     )
 

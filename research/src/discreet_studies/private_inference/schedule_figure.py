@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.figure import save
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import LinePanel
 
 if TYPE_CHECKING:  # models need scikit-learn, which is an extra

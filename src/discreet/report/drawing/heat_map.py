@@ -8,7 +8,7 @@ from html import escape
 
 from discreet.core.number_format import number, short
 from discreet.noise.distribution import Floats
-from discreet.report.drawing.bar_chart import cut
+from discreet.report.drawing.paper import cut, paper
 
 _WIDTH, _TALLEST = 560, 420
 _LEFT, _TOP, _BOTTOM, _RIGHT = 120, 34, 86, 20
@@ -38,16 +38,7 @@ def heat(
     top = float(values.max()) if values.size and values.max() > 0 else 1.0
     height = _TOP + tall * rows + _BOTTOM
     width = _LEFT + _WIDTH + _RIGHT
-    parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" '
-            f'width="{width}" height="{height:.0f}" role="img" font-family="sans-serif" '
-            'font-size="12">'
-        ),
-        f"<title>{escape(title)}</title>",
-        '<rect width="100%" height="100%" fill="#fff"/>',
-        f'<text x="4" y="18" font-size="13" font-weight="bold">{escape(title)}</text>',
-    ]
+    parts = paper(width, height, title)
     for i in range(rows):
         for j in range(columns):
             shade = _shade(float(values[i, j]), top)

@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 from discreet.noise.distribution import Floats
 from discreet.report.drawing import bar_chart as svg
+from discreet.report.drawing.axis import ChartAxis, ChartBand, ChartCurve
 from discreet.report.drawing.heat_map import heat
-from discreet.report.drawing.line_chart import ChartAxis, ChartBand, ChartCurve, curves
+from discreet.report.drawing.line_chart import curves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from discreet.core.number_format import percent, short
+from discreet.core.number_format import number, percent, short
 from discreet.report.drawing import responsive as fluid
-from discreet.report.drawing.line_chart import ChartAxis, ChartCurve
+from discreet.report.drawing.axis import ChartAxis, ChartCurve
 from discreet.report.drawing.panel import BarPanel, LinePanel
 from discreet.report.plot import panel
 from discreet.report.range_section import cumulative
@@ -66,7 +66,7 @@ def alternatives(one: StatisticPlanInfo) -> str:
             low=[None] * len(known),
             high=[None] * len(known),
             title="Other noise for the same epsilon",
-            unit=f"Error, {100 * one.level:g} times of 100 at most",
+            unit=f"Error, {number(100 * one.level)} times of 100 at most",
             note="Shorter is better.",
         )
     )
@@ -183,7 +183,7 @@ def leaks(found: LeakageInfo) -> str:
                 ),
             ],
             x=ChartAxis(label="time", words=lambda tick: _word(names, tick)),
-            y=ChartAxis(label=f"epsilon of one value, delta {found.delta:g}"),
+            y=ChartAxis(label=f"epsilon of one value, delta {number(found.delta)}"),
             title="What one value leaks, by its time",
             note="Guaranteed: if nothing depended on anything. Leaks: under the model.",
         )
