@@ -70,38 +70,69 @@ def test_short_numbers_and_shares():
     assert [percent(x) for x in (0.95, 0.12345, 1, 0)] == ["95%", "12.3%", "100%", "0%"]
 
 
+ROOT = Path(discreet.__file__).parent
+READ = ("report", "server", "cli", "cards", "tables", "query", "ranges", "intervals", "ledger")
+"""What people read is made here: no format of a number, be it of a budget, a bound or a level."""
 OWN = {
-    "core/number_format.py": "the formatters themselves",
-    "report/drawing/": "coordinates",
-    "server/middleware/monitoring.py": "for machines",
-    "server/pages/tables.py": "what a form field holds, and reads again",
-    "tables/suggest.py": "TOML, which is read again: all digits",
-    "accounting/guarantee.py": "steps from one delta to the next, and no text",
-    "ranges/grid/plan.py": "compares means to nine digits, and no text",
-    "models/pate/_tune_aggregator.py": "rounds a parameter, and no text",
-    "ledger/_filter_rules.py": "what is left, rounded down by the ledger",
-    "mechanisms/additive.py": "scales and steps that identify a mechanism, nine digits",
-    "mechanisms/scalar/best_noise.py": "a difference with its sign",
-    "audit/cases/local.py": "formulas of the catalog",
-    "ledger/statement.py": "reads an amount to twelve digits, and no text",
-    "report/marginal_section.py": "two places for an association between 0 and 1, in cells",
-    "models/_inference_table.py": "three places for statistics and p-values, as tables print them",
+    # Labels have no separators: 1990 is a year.
+    "report/local_section.py {label:g}",
+    "report/range_section.py {first:g}",
+    "report/range_section.py {last:g}",
+    "ranges/domain.py {self.edges[0]:g}",
+    "ranges/domain.py {self.edges[-1]:g}",
+    # What is read again.
+    "cards/_numbers.py {decimal:f}",
+    "cards/_numbers.py {decimal:e}",
+    "server/middleware/monitoring.py {edge:g}",
+    "server/middleware/monitoring.py {self._sums[route]:.6f}",
+    "server/pages/tables.py {widths[0]:.2g}",
+    "tables/suggest.py {self.lower:.17g}",
+    "tables/suggest.py {self.upper:.17g}",
+    "tables/suggest.py {self.granularity:.17g}",
+    # No text, but a number of so many digits.
+    "ledger/statement.py {amount:.12g}",
+    "ranges/grid/plan.py {one.mean:.9g}",
+    "accounting/guarantee.py {10 * delta:.3g}",
+    "models/pate/_tune_aggregator.py {",
+    # What is left, rounded by the ledger, and statements with as many digits as the limit has.
+    "ledger/_filter_rules.py {",
+    "ledger/statement.py {self.total:.{places}f}",
+    "ledger/statement.py {self.left:.{places}f}",
+    "ledger/statement.py {self.grant:.{places}f}",
+    "ledger/statement.py {amount:.{_places(self.limit)}f}",
+    "ledger/statement.py {one:>{size}.{places}f}",
+    # Two places for an association between 0 and 1, in cells of a picture.
+    "report/marginal_section.py {strength:.2f}",
+    # Scales and steps that identify a mechanism, nine digits; a difference with its sign.
+    "mechanisms/additive.py {",
+    "mechanisms/scalar/best_noise.py {",
+    # Formulas of the catalog.
+    "audit/cases/local.py {",
+    # Three places for statistics and p-values, as tables print them.
+    "models/_inference_table.py {",
 }
 
 
 def test_what_is_shown_takes_its_numbers_from_one_module():
     """No format of digits stands anywhere else, but where it is argued above."""
-    root = Path(discreet.__file__).parent
-    found, used = [], set()
-    for path in root.rglob("*.py"):
-        name = path.relative_to(root).as_posix()
+    found = set()
+    for path in ROOT.rglob("*.py"):
+        name = path.relative_to(ROOT).as_posix()
+        if name == "core/number_format.py" or name.startswith("report/drawing/"):
+            continue
+        digits = r"[gGeEfFn%]$" if name.startswith(READ) else r"\.\d+[gfe%]|%$"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
-                parts = node.format_spec.values
-                spec = "".join(x.value for x in parts if isinstance(x, ast.Constant))
-                if re.search(r"\.\d+[gfe%]|%$", spec):
-                    own = [one for one in OWN if name.startswith(one)]
-                    used.update(own)
-                    found += [] if own else [f"{name}:{node.lineno} {spec}"]
-    assert found == []
-    assert set(OWN) - used == set()
+                spec = ast.unparse(node.format_spec)[2:-1]
+                if re.search(digits, spec):
+                    found.add(f"{name} {{{ast.unparse(node.value)}:{spec}}}")
+    argued = {text: [one for one in OWN if text.startswith(one)] for text in found}
+    assert [text for text, own in argued.items() if not own] == []
+    assert OWN - {one for own in argued.values() for one in own} == set()
+
+
+def test_pages_take_their_numbers_from_the_same_module():
+    pages = (ROOT / "server" / "templates").glob("*.html")
+    shown = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    assert "| n }}" in shown
+    assert not re.search(r"\|\s*(format|round)\b|%\.\d", shown)

@@ -165,7 +165,7 @@ def test_suggestions_for_a_table(account, form, tmp_path):
     assert found.lower == 0  # few are below 4096, but zero costs next to nothing
     assert found.upper == 65536
     assert found.outside < 0.05
-    assert "65536" in str(found)
+    assert "65,536" in str(found)
     line = tomllib.loads(found.toml)["income"]
     discreet.real(**{k: v for k, v in line.items() if k != "kind"})
     limits = table.suggest_contribution_limits(by="sex", epsilon=64, planned_epsilon=0.05)

@@ -120,7 +120,7 @@ def create(
     error = standard_error(randomizer, reports=_MILLION)
     print(
         f"A report has {randomizer.width:,} bytes and costs its client epsilon "
-        f"{float(randomizer.epsilon):g}. A million of them give a standard error of at most "
+        f"{number(randomizer.epsilon)}. A million of them give a standard error of at most "
         f"{short(error, digits=2)}.",
         file=sys.stderr,
     )
@@ -211,7 +211,7 @@ def _show(
 
 def _table(rows: Sequence[Mapping[str, Any]], confidence: float) -> Table:
     """The largest first, unless they have an order of their own."""
-    heads = {end: f"{end}, {100 * confidence:g}%" for end in ("low", "high")}
+    heads = {end: f"{end}, {number(100 * confidence)}%" for end in ("low", "high")}
     left = len(rows) - _SHOWN
     made = Table(caption=f"and {left:,} more: see --csv or --json" if left > 0 else None)
     for head in rows[0]:

@@ -25,7 +25,7 @@ from discreet.cli._console import literal_console
 from discreet.cli.release import EXIT_SHORT
 from discreet.core._validate import positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
-from discreet.core.number_format import short
+from discreet.core.number_format import number, short
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
 from discreet.noise.random_source import system_rng
@@ -249,7 +249,7 @@ def _text(told: SeriesPage) -> str:
     wide = max(len("person"), *(len(row["person"]) for row in rows[:10]))
     lines = [
         f"{report.number:,} people, {len(told.times)} times; the worst people first",
-        f"epsilon of one value at delta {report.delta:g}",
+        f"epsilon of one value at delta {number(report.delta)}",
         f"{'person':<{wide}} {'time':>12} {'leaks':>8} {'guaranteed':>10} {'all values':>11}",
     ]
     lines += [

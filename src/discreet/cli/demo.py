@@ -9,6 +9,7 @@ from rich.console import Console
 from discreet.audit.runner import run_audit
 from discreet.cli import plan, release
 from discreet.cli.audit import choose_cases, table
+from discreet.core.number_format import number
 from discreet.mechanisms.additive import laplace
 from discreet.spec.demo_folder import prepare_folder
 
@@ -47,7 +48,7 @@ def _believe(console: Console) -> None:
     for check in laplace(sensitivity=1, epsilon=0.5).certify().checks:
         console.print(
             f"   recomputed from the exact law of the noise, {check.part}: at epsilon "
-            f"{check.epsilon:g} {check.verdict}"
+            f"{number(check.epsilon)} {check.verdict}"
         )
     good, bad = choose_cases(("laplace, sensitivity 3",)), choose_cases(("scale 10% too small",))
     console.print(table(run_audit([*good, *bad])))

@@ -14,7 +14,7 @@ from rich.text import Text
 from discreet.accounting.guarantee import describe_epsilon
 from discreet.cli._console import literal_console
 from discreet.cli.ranges import range_table
-from discreet.core.number_format import percent, short
+from discreet.core.number_format import number, percent, short
 from discreet.data.program import ContributionLimits
 from discreet.ledger._limit_words import limit_words
 from discreet.query._release_plan import ReleasePlan
@@ -125,9 +125,8 @@ def _content(file: ReleaseFile, planned: ReleasePlan, found: BudgetStatus) -> di
 
 def _advice(content: dict[str, Any]) -> str:
     if content["relax"] is not None:
-        return (
-            f"make every target at least {content['relax']:g} times as wide, or drop a statistic."
-        )
+        wider = number(content["relax"])
+        return f"make every target at least {wider} times as wide, or drop a statistic."
     return "lower the amounts or drop a statistic."
 
 

@@ -11,6 +11,7 @@ from discreet.cli._console import literal_console
 from discreet.cli.release import open_table, print_refusal
 from discreet.core import _validate as check
 from discreet.core.errors import BudgetExceeded, InvalidArgument
+from discreet.core.number_format import number
 from discreet.data.schema import NumericColumn
 from discreet.ledger.ledger import Ledger
 from discreet.spec.budget_arithmetic import split_evenly
@@ -37,12 +38,11 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
     with Ledger(file.ledger) as ledger:
         account = ledger.account(file.account, limit=None if known else file.limit)
         literal_console(stderr=True).print(
-            f"This reads the data and charges epsilon {float(amount):g} "
-            f"to {account_text(account)}.",
+            f"This reads the data and charges epsilon {number(amount)} to {account_text(account)}.",
             soft_wrap=True,
         )
         if not account.can_afford(pure_dp(amount, relation=file.setting.relation)):
-            short = BudgetExceeded(f"Epsilon {float(amount):g} is more than the account has left.")
+            short = BudgetExceeded(f"Epsilon {number(amount)} is more than the account has left.")
             return print_refusal(short, as_json=as_json)
         table = open_table(file, account)
         each = split_evenly(amount, parts)

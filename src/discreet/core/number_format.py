@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, Context
+from fractions import Fraction
 
 INFINITE = "∞"
 UNKNOWN = "–"
@@ -22,7 +23,8 @@ def number(value: object, *, error: object = None) -> str:
     """Return a value for people, rounded to two significant digits of its error.
 
     Args:
-        value: A number, or what stands in its place, such as a date; None is empty.
+        value: A number, such as an estimate, a budget or a bound, or what stands in its place, such
+            as a date; None is empty.
         error: Standard error of the value. Without one the text has six significant digits, and
             whole numbers have all of theirs.
 
@@ -36,9 +38,13 @@ def number(value: object, *, error: object = None) -> str:
         '123,500'
         >>> number(123456)
         '123,456'
+        >>> number(Fraction(1, 10**6))
+        '1e-06'
     """
     if value is None:
         return ""
+    if isinstance(value, Fraction):
+        value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if isinstance(error, int | float) and 0 < error < math.inf and math.isfinite(value):

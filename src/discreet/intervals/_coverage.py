@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.number_format import short
+from discreet.core.number_format import number, short
 from discreet.core.tabular import Record
 from discreet.mechanisms._inputs import read_column
 from discreet.noise.distribution import Floats
@@ -81,8 +81,9 @@ class CoverageEstimate(Result):
     def __str__(self) -> str:
         low, high = self.bounds()
         return (
-            f"coverage {short(self.rate)} ({short(low)} to {short(high)}) of {self.nominal:g}, "
-            f"width {short(self.width)} ({short(self.plain)} without privacy)"
+            f"coverage {short(self.rate)} ({short(low)} to {short(high)}) of "
+            f"{number(self.nominal)}, width {short(self.width)} ({short(self.plain)} without "
+            "privacy)"
         )
 
     __repr__ = __str__

@@ -23,6 +23,7 @@ from discreet.core import events
 from discreet.core._rational import root_down, round_down, round_up
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import Event
+from discreet.core.number_format import number
 
 Sums: TypeAlias = tuple[Fraction | None, ...]
 """Running sums; None stands for a loss without a bound."""
@@ -187,7 +188,7 @@ def pure_to_mu(epsilon: Fraction) -> Fraction:
     # Source: Dong, Roth, Su 2022, Proposition 2.5; the corner is ours.
     value = round_up(epsilon)
     if value > 600:
-        raise Unsupported(f"epsilon {value:g} is too large for a Gaussian limit.")
+        raise Unsupported(f"epsilon {number(value)} is too large for a Gaussian limit.")
     if value < 1e-3:
         mu = value * math.sqrt(math.pi / 2)
     else:

@@ -11,7 +11,7 @@ from discreet.core import events
 from discreet.core._rational import round_down, round_up
 from discreet.core.errors import Unsupported
 from discreet.core.events import Event
-from discreet.core.number_format import short
+from discreet.core.number_format import number, short
 from discreet.ledger._filter_rules import rule_for
 
 LimitMeasure: TypeAlias = Literal["epsilon", "rho", "mu"]
@@ -38,13 +38,13 @@ def limit_words(limit: Guarantee) -> str:
     """The limit as its owner would say it."""
     match limit.event:
         case events.ApproxEvent(epsilon, delta) if delta:
-            return f"epsilon {float(epsilon):g}, delta {float(delta):g}"
+            return f"epsilon {number(epsilon)}, delta {number(delta)}"
         case events.PureEvent(epsilon) | events.ApproxEvent(epsilon, _):
-            return f"epsilon {float(epsilon):g}"
+            return f"epsilon {number(epsilon)}"
         case events.ZcdpEvent(rho, _):
-            return f"rho {float(rho):g}"
+            return f"rho {number(rho)}"
         case events.GdpEvent(mu):
-            return f"mu {float(mu):g}"
+            return f"mu {number(mu)}"
         case _:
             return "an unknown limit"
 
@@ -72,7 +72,7 @@ def cost_words(event: Event, limit: Guarantee) -> str:
         amount = cost_amount(event, limit)
     except Unsupported:
         amount = math.inf
-    at = f" at delta {delta:g}" if delta else ""
+    at = f" at delta {number(delta)}" if delta else ""
     if not math.isfinite(amount):
         return f"a cost without a bound in {measure}{at}"
     return f"{measure} {short(amount)}{at}"

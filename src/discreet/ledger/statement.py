@@ -12,6 +12,7 @@ from typing import Literal
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.errors import Unsupported
+from discreet.core.number_format import number
 from discreet.core.tabular import Record, Tabular
 from discreet.ledger._filter_rules import FilterRule, Sums
 from discreet.ledger._limit_words import (
@@ -115,7 +116,7 @@ class Statement(Tabular):
     def words(self) -> tuple[str, ...]:
         """What was spent and what is left, in sentences."""
         places = _places(self.limit)
-        at = f" at delta {self.delta:g}" if self.delta else ""
+        at = f" at delta {number(self.delta)}" if self.delta else ""
         told = [
             f"spent: {self.measure} {self.total:.{places}f}{at}",
             f"left: {self.measure} {self.left:.{places}f}",
@@ -125,7 +126,7 @@ class Statement(Tabular):
         kind = "a pure epsilon" if self.measure == "epsilon" else self.measure
         next_one = (
             f"the next release may have {kind} of up to {self.grant:.{places}f}: for example a "
-            f"count with a margin of error of ±{self.reach:g}"
+            f"count with a margin of error of ±{number(self.reach)}"
         )
         return (*told, next_one)
 

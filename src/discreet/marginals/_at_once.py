@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import short
 from discreet.marginals.design import MarginalDesign, TableKey, measured_shape
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import seeded_rng
@@ -50,7 +51,7 @@ def _copies(confidence: float) -> int:
     while math.ceil(confidence * (many + 1)) > many:
         many += 1
     if many > MOST_COPIES:
-        raise InvalidArgument(f"confidence must be at most {1 - 1 / MOST_COPIES:.4f} here.")
+        raise InvalidArgument(f"confidence must be at most {short(1 - 1 / MOST_COPIES)} here.")
     return many
 
 

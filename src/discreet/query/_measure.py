@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.number_format import number
 from discreet.core.relation import NeighboringRelation, central_relation
 from discreet.data import program as data
 from discreet.data.expression import BoundedCode, Expression, cells_of_width
@@ -489,7 +490,7 @@ def rank_parts_of(query: Query, collected: DataScan) -> tuple[MeasuredVector, ..
         return tuple(
             Ranks(
                 place=collected.place,
-                name=f"rank of the {float(q):g} quantile",
+                name=f"rank of the {number(q)} quantile",
                 terms=terms,
                 lower=-q.numerator,
                 upper=q.denominator - q.numerator,

@@ -17,6 +17,7 @@ from discreet.core import events
 from discreet.core._rational import Number, root_down
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
+from discreet.core.number_format import number
 from discreet.core.relation import NeighboringRelation
 from discreet.mechanisms.additive import AdditiveMechanism, gaussian, laplace
 from discreet.mechanisms.selection import ExponentialMechanism, exponential_mechanism
@@ -71,9 +72,9 @@ class QueryBudget:
 
     def __str__(self) -> str:
         if self.rho is not None:
-            return f"rho {float(self.rho):g}"
-        also = "" if self.delta is None else f", delta {float(self.delta):g}"
-        return f"epsilon {float(self.epsilon or 0):g}{also}"
+            return f"rho {number(self.rho)}"
+        also = "" if self.delta is None else f", delta {number(self.delta)}"
+        return f"epsilon {number(self.epsilon or 0)}{also}"
 
     def mechanisms(
         self,

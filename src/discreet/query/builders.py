@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, get_args
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import number
 from discreet.data.expression import Expression, col
 from discreet.data.program import NO_LIMITS, ContributionLimits, Key
 from discreet.data.schema import Label
@@ -149,7 +150,7 @@ class Query:
         by += "" if self.to is None else f" to {', '.join(map(str, self.to))}"
         which = ""
         if self.kind == "quantiles":
-            which = f" {', '.join(f'{float(q):g}' for q in self.q)}"
+            which = f" {', '.join(map(number, self.q))}"
         words = {
             "weighted_mean": "weighted mean",
             "compare": "difference of means",

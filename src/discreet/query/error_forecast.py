@@ -13,7 +13,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.number_format import UNKNOWN, percent, short
+from discreet.core.number_format import UNKNOWN, number, percent, short
 from discreet.core.tabular import Record, Tabular
 from discreet.query._measure import TableSpec
 from discreet.query._release_plan import (
@@ -108,7 +108,7 @@ class ErrorForecast(Tabular):
         if self.step is not None:
             return (
                 f"{self.title}: rank within ±{short(self.width)} of the rows {known}, in bins of "
-                f"{self.step:g}"
+                f"{number(self.step)}"
             )
         std = UNKNOWN if self.std is None else short(self.std)
         return f"{self.title}: noise std {std}, margin of error ±{short(self.width)} {known}"

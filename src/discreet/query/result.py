@@ -29,7 +29,7 @@ from discreet.accounting.guarantee import Guarantee, describe_epsilon
 from discreet.accounting.personalized import PersonalizedGuarantee
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.number_format import UNKNOWN, percent, short
+from discreet.core.number_format import UNKNOWN, number, percent, short
 from discreet.core.tabular import SHOWN, ColumnKind, Record, Tabular, cell, columns_of
 
 AnyGuarantee: TypeAlias = Guarantee | PersonalizedGuarantee
@@ -365,8 +365,8 @@ def check_confidence(asked: float | None, own: float) -> None:
     """Refuse another confidence than that of intervals which are already fixed."""
     if asked is not None and asked != own:
         raise Unsupported(
-            f"confidence must be {own:g}: the intervals were fixed when the result was made, got "
-            f"{asked}."
+            f"confidence must be {number(own)}: the intervals were fixed when the result was "
+            f"made, got {asked}."
         )
 
 

@@ -21,6 +21,7 @@ from discreet.core import _validate as check
 from discreet.core import events
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
+from discreet.core.number_format import number
 from discreet.data._integer_ops import OPEN, BoundedCode
 from discreet.data.expression import Expression, cells_between
 from discreet.data.program import ContributionLimits, Program
@@ -53,7 +54,7 @@ class HierarchicalSearchQuery:
     def text(self) -> str:
         """The question in words; it holds nothing but what the analyst wrote."""
         where = "" if self.where is None else f" where {plainly(self.where)}"
-        which = ", ".join(f"{float(q):g}" for q in self.q)
+        which = ", ".join(map(number, self.q))
         return f"quantiles {which} of {plainly(self.value)}{where}"
 
 

@@ -8,7 +8,7 @@ from html import escape
 from string import Template
 
 from discreet.accounting.guarantee import SHOWN_DELTA, Guarantee, describe_epsilon, stated_delta
-from discreet.core.number_format import short
+from discreet.core.number_format import number, short
 from discreet.core.relation import NeighboringRelation
 
 _PAGE = Template("""<!DOCTYPE html>
@@ -82,7 +82,7 @@ def plainly(guarantee: Guarantee, *, delta: float = SHOWN_DELTA) -> str:
         delta = stated_delta(guarantee, delta=delta)
         epsilon = guarantee.epsilon(delta)
     factor = short(math.exp(epsilon), digits=3) if epsilon < 700 else "beyond all use many"
-    plus = "" if math.isfinite(pure) else f", plus a probability of {delta:g} at most"
+    plus = "" if math.isfinite(pure) else f", plus a probability of {number(delta)} at most"
     other = {
         NeighboringRelation.ADD_REMOVE: "with one unit in the data as without it",
         NeighboringRelation.REPLACE_ONE: (

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from discreet.accounting.guarantee import Guarantee, describe_epsilon
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
+from discreet.core.number_format import number
 from discreet.ledger._limit_words import limit_measure
 from discreet.ledger.account import Account
 from discreet.query._release_plan import (
@@ -100,7 +101,7 @@ def check_amounts(found: ReleaseSpec) -> None:
         amount = budget.epsilon if budget.rho is None else budget.rho
         if amount is None or not LEAST <= amount <= MOST:
             raise InvalidArgument(
-                f"statistics: an amount must lie between {float(LEAST):g} and {float(MOST):g}."
+                f"statistics: an amount must lie between {number(LEAST)} and {number(MOST)}."
             )
 
 
@@ -353,7 +354,7 @@ def _alternatives(
                 QueryBudget(epsilon=price.epsilon, delta=price.delta, noise="laplace"),
                 noise == "laplace",
             ),
-            (f"Gaussian noise, delta {float(delta):g}", one.query, normal, noise == "gaussian"),
+            (f"Gaussian noise, delta {number(delta)}", one.query, normal, noise == "gaussian"),
         ]
     if one.query.q:
         ways = [

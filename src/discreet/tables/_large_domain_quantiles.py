@@ -11,7 +11,7 @@ from typing import Any
 from discreet.accounting.guarantee import Guarantee, describe_epsilon
 from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
-from discreet.core.number_format import short
+from discreet.core.number_format import number, short
 from discreet.core.tabular import Record
 from discreet.data.schema import Label
 from discreet.ledger.account import Receipt
@@ -99,7 +99,7 @@ class LargeDomainQuantiles(Result):
         """
         near = min(self.q, key=lambda known: abs(float(known) - q))
         if abs(float(near) - q) > 1e-9:
-            listed = ", ".join(f"{float(known):g}" for known in self.q)
+            listed = ", ".join(map(number, self.q))
             raise InvalidArgument(f"q must be one of {listed}; got {q}.")
         return self.values[self.q.index(near)]
 
@@ -159,7 +159,7 @@ class LargeDomainQuantiles(Result):
         return json.dumps(content)
 
     def __str__(self) -> str:
-        found = (f"  {float(q):g}: {v}" for q, v in zip(self.q, self.values, strict=True))
+        found = (f"  {number(q)}: {v}" for q, v in zip(self.q, self.values, strict=True))
         head = (
             f"{self.query_text} ({describe_epsilon(self.guarantee)}, "
             f"{self.guarantee.relation.value})"

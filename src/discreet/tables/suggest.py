@@ -12,7 +12,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import _validate as check
 from discreet.core._rational import Number as Numeric
 from discreet.core.errors import InvalidArgument
-from discreet.core.number_format import percent, short
+from discreet.core.number_format import number, percent, short
 from discreet.core.relation import NeighboringRelation
 from discreet.core.tabular import Record
 from discreet.data.expression import col
@@ -108,8 +108,8 @@ class SuggestedBounds(FixedResult):
 
     def __str__(self) -> str:
         return (
-            f"{self.column}: from {self.lower:g} to {self.upper:g} in steps of "
-            f"{self.granularity:g}; with "
+            f"{self.column}: from {number(self.lower)} to {number(self.upper)} in steps of "
+            f"{number(self.granularity)}; with "
             f"{percent(_LEVEL)} confidence at most {percent(self.outside)} of the units (one row "
             "of each) lie outside and would be clipped"
         )

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.core.number_format import percent
+from discreet.core.number_format import number, percent
 from discreet.data.unit import content_words
 from discreet.server.middleware.auth import Serving, Who
 from discreet.server.pages import charts
@@ -233,7 +233,7 @@ def _unit(planned: PlanInfo) -> str:
     """What the price is counted in."""
     if planned.budget is None or planned.budget.delta is None:
         return "epsilon" if planned.budget is None else planned.budget.currency
-    return f"epsilon, at delta {planned.budget.delta:g}"
+    return f"epsilon, at delta {number(planned.budget.delta)}"
 
 
 def _width(planned: PlanInfo, *, ranges: bool) -> str:
