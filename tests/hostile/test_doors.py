@@ -21,7 +21,8 @@ def test_one_person_changes_only_their_own_contribution(door, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("door", HERE, ids=lambda door: door.name)
 def test_many_people_change_only_their_own_contribution(door, tmp_path):
-    tried = sweep(door, tmp_path, seed=1_000, sessions=12)
+    # One or two pairs at a time: each takes seconds.
+    tried = sweep(door, tmp_path, seed=1_000, sessions=12 if door.pairs > 2 else 3)
     assert not tried.violations, "\n".join(map(str, tried.violations[:5]))
 
 
