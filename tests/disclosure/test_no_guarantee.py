@@ -66,6 +66,9 @@ CALLS = {
     "audit_tables": lambda: disclosure.audit_tables(
         [disclosure.published_table({"sex": ["f", "m", "Total"], "count": ["x", 12, 13]})]
     ),
+    "suggest_suppression": lambda: disclosure.suggest_suppression(
+        [disclosure.published_table({"sex": ["f", "m", "x", "Total"], "count": ["x", 12, 30, 44]})]
+    ),
     "wasserstein": lambda: disclosure.wasserstein(VALUES, other=VALUES),
     "width_after_releases": lambda: disclosure.width_after_releases(2, half_width=1),
     "safe_k_delta": lambda: disclosure.safe_k_delta(k=5, rate=0.1, epsilon=1),

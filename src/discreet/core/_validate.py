@@ -35,6 +35,8 @@ def finite(name: str, value: object) -> Fraction:
     """A finite rational, or an error that names the argument."""
     if type(value) is Fraction:  # as nearly all of our own numbers are
         exact = value
+    elif type(value) is int:
+        exact = Fraction(value)
     else:
         number = _number(name, value)
         endless = isinstance(number, float) and not math.isfinite(number)
